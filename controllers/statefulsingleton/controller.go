@@ -54,7 +54,7 @@ type Reconciler struct {
 	reporter *status.Reporter
 }
 
-// newReconciler returns a Reconciler of which the runner makes all writes.
+// newReconciler returns a Reconciler that makes all writes with the runner.
 func newReconciler(reader *observe.Reader, runner status.Runner, events events.EventRecorder) *Reconciler {
 	return &Reconciler{reader: reader, runner: runner, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
@@ -118,6 +118,7 @@ const maxPodBytes = 16 << 20
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
 
+// setup is Setup with a clock, which tests set.
 func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
 	live, err := livepods.New(mgr, maxPodBytes)
@@ -130,7 +131,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
 	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
-	read.Pods.Find = r.concerned
+	read.Pods.Find = r.requestsForPod
 	if err := mgr.Add(read.Guard); err != nil {
 		return fmt.Errorf("add the guard: %w", err)
 	}
@@ -140,21 +141,22 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsingleton").
 		For(&v1.StatefulSingleton{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes)).
+		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(createdOrDeleted)).
 		WatchesMetadata(observe.MetadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
-		WatchesRawSource(source.Channel(read.Pods.Woken, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(read.Guard.Turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
+		WatchesRawSource(source.Channel(read.Pods.Requests, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(read.Guard.Turned, handler.EnqueueRequestsFromMapFunc(r.allObjects))).
 		WithOptions(enqueue.Workers(32)).
 		Complete(r)
 }
 
-var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+// createdOrDeleted is a predicate that drops updates.
+var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // inNamespace returns requests for the StatefulSingletons of a namespace, or of all
 // namespaces, that pass the filter.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
-	all := r.reader.Known(ctx, namespace)
+	all := r.reader.CachedObjects(ctx, namespace)
 	var requests []reconcile.Request
 	for i := range all {
 		if filter(&all[i]) {
@@ -164,8 +166,8 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter f
 	return requests
 }
 
-// everyone returns a request for every object, when the guard has changed.
-func (r *Reconciler) everyone(ctx context.Context, _ client.Object) []reconcile.Request {
+// allObjects returns a request for every object, when the guard has changed.
+func (r *Reconciler) allObjects(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.inNamespace(ctx, "", func(*v1.StatefulSingleton) bool { return true })
 }
 
@@ -178,19 +180,19 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 		return nil
 	}
 	var requests []reconcile.Request
-	wake := func(o *v1.StatefulSingleton) {
+	add := func(o *v1.StatefulSingleton) {
 		if o.Name != s.Name {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}
-	known := r.reader.Known(ctx, s.Namespace)
-	for _, o := range spec.Conflicting(s, spec.WithinLimit(known)) {
-		wake(o)
+	all := r.reader.CachedObjects(ctx, s.Namespace)
+	for _, o := range spec.Conflicting(s, spec.WithinLimit(all)) {
+		add(o)
 	}
-	if len(known) >= spec.MaxPerNamespace {
-		atLimit := spec.ByAge(known)[spec.MaxPerNamespace-1:]
+	if len(all) >= spec.MaxPerNamespace {
+		atLimit := spec.ByAge(all)[spec.MaxPerNamespace-1:]
 		for i := range atLimit[:min(len(atLimit), 2)] {
-			wake(&atLimit[i])
+			add(&atLimit[i])
 		}
 	}
 	return requests
@@ -205,21 +207,21 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 	})
 }
 
-// concerned returns requests for the objects that select a pod, and for the object that it
+// requestsForPod returns requests for the objects that select a pod, and for the object that it
 // was created for, even if that object is gone.
-func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
-	maker := pod.GetLabels()[v1.LabelSingleton]
+func (r *Reconciler) requestsForPod(ctx context.Context, pod metav1.Object) []reconcile.Request {
+	createdFor := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
 		switch {
-		case observe.Crowded(pod): // any object may select it
+		case observe.LabelsDropped(pod): // any object may select it
 			return true
-		case s.Name == maker: // added below
+		case s.Name == createdFor: // added below
 			return false
 		}
 		return namesHolder(s, pod.GetName()) || spec.Selects(s, spec.LabelsOf(pod))
 	})
-	if maker != "" {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
+	if createdFor != "" {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: createdFor}})
 	}
 	return requests
 }

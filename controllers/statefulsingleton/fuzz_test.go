@@ -51,7 +51,7 @@ func FuzzValidate(f *testing.F) {
 		if most := *s.Spec.MaxTransitionTime; most < 1 || most > 3600 || len(s.Name) > 63 {
 			t.Errorf("%d seconds and %q are accepted", most, s.Name)
 		}
-		if !spec.Usable(s.Spec.Selector) || !spec.SaysWhich(s.Spec.Selector) || spec.Selects(s, nil) {
+		if !spec.Usable(s.Spec.Selector) || !spec.RequiresValue(s.Spec.Selector) || spec.Selects(s, nil) {
 			t.Errorf("selector %v is accepted", s.Spec.Selector)
 		}
 		if !spec.Overlap(s.Spec.Selector, s.Spec.Selector) {

@@ -12,7 +12,7 @@ import (
 func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 	_, cached := crowd(t, 3, 1, 0)
 	r := newReconciler(&observe.Reader{Cache: cached}, nil, nil)
-	if woken := r.everyone(context.Background(), nil); len(woken) != 3 {
+	if woken := r.allObjects(context.Background(), nil); len(woken) != 3 {
 		t.Errorf("objects %v are requeued", woken)
 	}
 }

@@ -113,9 +113,9 @@ func (o *operator) wakes(was, is client.Object) bool {
 	var keys []reconcile.Request
 	switch obj := both[0].(type) {
 	case *corev1.Pod:
-		keys = o.r.concerned(ctx, obj)
+		keys = o.r.requestsForPod(ctx, obj)
 		if was != nil && !labels.Equals(was.GetLabels(), obj.Labels) {
-			keys = append(keys, o.r.concerned(ctx, was)...)
+			keys = append(keys, o.r.requestsForPod(ctx, was)...)
 		}
 	case *corev1.Node:
 		if was == nil || is == nil || enqueue.NodeTurned.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}) {

@@ -21,7 +21,7 @@ func (r *Reader) readRefusals(ctx context.Context, w *facts.World) {
 	if why.Begin(w.Now); !w.Now.Before(why.Due) {
 		why.Learn(r.refusalsInEvents(ctx, w), w.Now)
 	}
-	w.Refusals, w.RefusalsDue = why.Said, why.Due
+	w.Refusals, w.RefusalsDue = why.Result, why.Due
 }
 
 // refusalsInEvents reads the events of the StatefulSets that lack pods. It returns the reasons by pod

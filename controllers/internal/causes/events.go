@@ -165,9 +165,9 @@ func InEvents(events []corev1.Event) Cause {
 
 // Turns schedules the repeated reading of events, and keeps the last result.
 type Turns[T any] struct {
-	Due  time.Time     // when to read again; zero if no read is scheduled
-	Said T             // the result of the last read
-	next time.Duration // delay after the next read
+	Due    time.Time     // when to read again; zero if no read is scheduled
+	Result T             // the result of the last read
+	next   time.Duration // delay after the next read
 }
 
 // Begin schedules the first read, unless one is scheduled.
@@ -179,5 +179,5 @@ func (t *Turns[T]) Begin(now time.Time) {
 
 // Learn records the result of a read, and schedules the next one.
 func (t *Turns[T]) Learn(result T, now time.Time) {
-	t.Said, t.Due, t.next = result, now.Add(t.next), min(2*t.next, eventsSeldom)
+	t.Result, t.Due, t.next = result, now.Add(t.next), min(2*t.next, eventsSeldom)
 }

@@ -170,9 +170,9 @@ func (k *Known) readEvents(ctx context.Context, live client.Reader, now time.Tim
 	if k.events.Begin(now); !now.Before(k.events.Due) {
 		k.events.Learn(ReadPodEvents(ctx, live, hanging), now)
 	}
-	h.Unread = k.events.Said == nil
+	h.Unread = k.events.Result == nil
 	h.LookAgain(k.events.Due.Sub(now))
-	return k.events.Said
+	return k.events.Result
 }
 
 // Hanging returns the first pods that have had no containers for so long that their events should be

@@ -94,9 +94,9 @@ func (k *KnownCauses) readTold(ctx context.Context, live client.Reader, w *facts
 	if turns.Begin(w.Now); !w.Now.Before(turns.Due) {
 		turns.Learn(askEvents(ctx, live, w, pods, hanging), w.Now)
 	}
-	w.Causes.Unread = turns.Said == nil
+	w.Causes.Unread = turns.Result == nil
 	w.Causes.LookAgain(turns.Due.Sub(w.Now))
-	return turns.Said
+	return turns.Result
 }
 
 // askEvents reads the events of the StatefulSet and of hanging pods.

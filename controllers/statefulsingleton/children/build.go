@@ -39,6 +39,7 @@ func BuildWrapper(namespace, script string, owners []v1.StatefulSingleton) *core
 	return wrapper
 }
 
+// ownLabels returns the labels on all objects that the operator creates.
 func ownLabels() map[string]string {
 	return map[string]string{v1.LabelPartOf: v1.PartOf, v1.LabelManagedBy: v1.ManagedBy}
 }
@@ -63,8 +64,8 @@ func BuildBudget(s *v1.StatefulSingleton) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// The volumes.
-
+// SignalVolume returns the volume through which the gate reads the grant: the kubelet writes the
+// pod's annotation and UID into its files.
 func SignalVolume() corev1.Volume {
 	file := func(path, fieldPath string) corev1.DownwardAPIVolumeFile {
 		return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: fieldPath}}
@@ -121,6 +122,7 @@ func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
 
 func (h home) installCommand() []string { return []string{v1.GateInImage, "install", h.path} }
 
+// mounted returns a read-only mount of a volume.
 func mounted(volume, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true}
 }
@@ -253,8 +255,8 @@ func guaranteed(pod *corev1.Pod) bool {
 func isGuaranteed(c *corev1.Container) bool {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := c.Resources.Limits[name]
-		request, asked := c.Resources.Requests[name]
-		if !asked { // defaults to the limit
+		request, requested := c.Resources.Requests[name]
+		if !requested { // defaults to the limit
 			request = limit
 		}
 		if !limited || request.Cmp(limit) != 0 {
@@ -286,9 +288,10 @@ var (
 // The guard: checks by the API server that work without the operator. The policy is
 // evaluated once for each StatefulSingleton in the pod's namespace. Every optional field is
 // tested with has(): an object that fails the evaluation would block every pod of its
-// namespace.
+// namespace. HasGate is the same check as variable hasGate, isOurMount as mountsCEL, and
+// spec.Selects as matchesCEL.
 
-// guardVariables are evaluated on first use.
+// guardVariables are the variables of the policy. They are evaluated on first use.
 var guardVariables = []admissionv1.Variable{
 	{Name: "labels", Expression: `has(object.metadata.labels) ? object.metadata.labels : {}`},
 	{Name: "oldLabels", Expression: `oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}`},
@@ -339,19 +342,23 @@ func matchesCEL(have string) string {
 			e.operator == "Exists" && e.key in HAVE || e.operator == "DoesNotExist" && !(e.key in HAVE))`)
 }
 
+// annotationCEL returns the CEL expression of an annotation's value, or "".
 func annotationCEL(object, name string) string {
 	annotations := object + `.metadata.annotations`
 	return fmt.Sprintf(`(has(%[1]s) && %[2]q in %[1]s ? %[1]s[%[2]q] : "")`, annotations, name)
 }
 
+// labelCEL returns the CEL expression of a label's value, or "".
 func labelCEL(labels, name string) string {
 	return fmt.Sprintf(`(%[2]q in %[1]s ? %[1]s[%[2]q] : "")`, labels, name)
 }
 
+// fileCEL returns the CEL expression that volume v exposes a field of the pod in a file.
 func fileCEL(path, fieldPath string) string {
 	return fmt.Sprintf(`v.downwardAPI.items.exists(i, i.path == %q && has(i.fieldRef) && i.fieldRef.fieldPath == %q)`, path, fieldPath)
 }
 
+// isContainerCEL is is in CEL, for container c.
 func isContainerCEL(name string, command []string) string {
 	return fmt.Sprintf(`c.name == %q && has(c.command) && c.command == ["%s"] && !has(c.args)`, name, strings.Join(command, `", "`))
 }
@@ -400,8 +407,9 @@ func BuildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 	return made, binding
 }
 
+// guardValidations returns the validations of the policy, with their messages.
 func guardValidations(namespace string) []admissionv1.Validation {
-	says := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }
+	message := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }
 	withoutGate := "selects this pod, but the pod was created without the gate that holds back its program: " +
 		"the operator did not respond, or the StatefulSingleton has just been created. The pod is refused because two programs could run otherwise. " +
 		"Its owner will retry; if that does not help, check whether the operator is running: kubectl -n " + namespace + " get pods"
@@ -413,16 +421,16 @@ func guardValidations(namespace string) []admissionv1.Validation {
 	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its PodDisruptionBudget selects them; only pods that it selects and that have the gate may have this label. Remove the label"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
-			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Message: "a StatefulSingleton " + withoutGate, MessageExpression: message(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || variables.matches == variables.matched || variables.ended`,
-			Message: "a StatefulSingleton " + relabelled, MessageExpression: says(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Message: "a StatefulSingleton " + relabelled, MessageExpression: message(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || ` + isOperator,
-			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Message: "a StatefulSingleton " + granted, MessageExpression: message(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || !variables.matches || variables.maker == variables.oldMaker`,
-			Message: "a StatefulSingleton " + remade, MessageExpression: says(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Message: "a StatefulSingleton " + remade, MessageExpression: message(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `variables.named != params.metadata.name || request.operation == "UPDATE" && variables.named == variables.wasNamed || ` +
 			`variables.matches && variables.hasGate || ` + isOperator,
-			Message: "a StatefulSingleton " + named, MessageExpression: says(named), Reason: ptr.To(metav1.StatusReasonForbidden)},
+			Message: "a StatefulSingleton " + named, MessageExpression: message(named), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }
 
@@ -437,6 +445,7 @@ func Merged(have, want map[string]string) map[string]string {
 	return all
 }
 
+// OnOneNode reports whether only one node at a time can mount a claim.
 func OnOneNode(claim *corev1.PersistentVolumeClaim) bool {
 	for _, mode := range claim.Spec.AccessModes {
 		if mode == corev1.ReadWriteMany || mode == corev1.ReadOnlyMany {

@@ -66,7 +66,7 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 	old.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}
 	m := &facts.Member{Pod: old}
-	m.LookAt(spec.WithDefaults(&fixture.Singleton("db").StatefulSingleton))
+	m.Inspect(spec.WithDefaults(&fixture.Singleton("db").StatefulSingleton))
 	if !m.Gated || strings.Join(m.Program, " ") != "app" {
 		t.Errorf("has gate: %v, with program %v", m.Gated, m.Program)
 	}

@@ -191,6 +191,7 @@ func originalEntrypoint(c *corev1.Container) (string, bool) {
 	return value, err == nil && len(value) <= most
 }
 
+// addMount adds a mount to a container, unless it has it.
 func addMount(c *corev1.Container, mount corev1.VolumeMount) {
 	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == mount.Name && m.MountPath == mount.MountPath }) {
 		c.VolumeMounts = append(c.VolumeMounts, mount)
@@ -280,6 +281,7 @@ func gracePeriod(pod *corev1.Pod, spec *v1.StatefulSingletonSpec) *int64 {
 	return ptr.To(wanted)
 }
 
+// mountsAny reports whether the pod mounts one of the claims.
 func mountsAny(pod *corev1.Pod, claims sets.Set[string]) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && claims.Has(v.PersistentVolumeClaim.ClaimName)
@@ -324,21 +326,24 @@ func prefer(terms *[]corev1.WeightedPodAffinityTerm, s *v1.StatefulSingleton) {
 	}
 }
 
-// Our containers are recognized by name and command. Other clients may have changed other
-// fields.
-
+// is reports whether a container is ours: it has this name and command. Other clients may have
+// changed its other fields.
 func is(c *corev1.Container, name string, command []string) bool {
 	return c.Name == name && slices.Equal(c.Command, command) && len(c.Args) == 0
 }
 
+// IsWait reports whether the container is the gate of mode Init.
 func IsWait(c corev1.Container) bool { return is(&c, v1.ContainerWait, waitCommand) }
 
+// isSidecar reports whether the container is the status sidecar.
 func isSidecar(c corev1.Container) bool { return is(&c, v1.ContainerSidecar, idleCommand) }
 
+// IsImage reports whether the container is one that pulls an image.
 func IsImage(c *corev1.Container) bool {
 	return strings.HasPrefix(c.Name, v1.ContainerImagePrefix) && is(c, c.Name, touchCommand)
 }
 
+// isInstall reports whether the container is the one that installs the gate.
 func isInstall(c *corev1.Container) bool {
 	return is(c, v1.ContainerInstall, HomeOf(v1.GateBinary).installCommand()) || is(c, v1.ContainerInstall, HomeOf(v1.GateScript).installCommand())
 }
@@ -362,16 +367,18 @@ func isHeldBy(c *corev1.Container, gate []string) bool {
 	return len(c.Command) > len(gate) && slices.Equal(c.Command[:len(gate)], gate)
 }
 
-// LetThrough reports whether the status of a held container shows behavior that our gate
-// never shows before the grant.
+// LetThrough reports whether the status of a container with a gate shows behavior that our gate
+// does not show before the grant.
 func LetThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
-	if EndedWell(s) {
+	if EndedCleanly(s) {
 		return true
 	}
 	return isOurProbe(c.StartupProbe) && ptr.Deref(s.Started, false)
 }
 
-func EndedWell(s *corev1.ContainerStatus) bool {
+// EndedCleanly reports whether a container has exited successfully, now or before its last
+// restart.
+func EndedCleanly(s *corev1.ContainerStatus) bool {
 	ended := func(t *corev1.ContainerStateTerminated) bool {
 		return t != nil && t.ExitCode == 0 && t.Reason == "Completed"
 	}
@@ -426,6 +433,7 @@ func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
 	return true
 }
 
+// volumesFor returns the volumes that a pod gets in a gate mode.
 func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
 	return []corev1.Volume{SignalVolume(), HomeOf(mode).EmptyVolume(medium)}
 }

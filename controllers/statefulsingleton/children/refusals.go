@@ -13,6 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
+// TooManyContainers returns the error about a pod with too many containers.
 func TooManyContainers(count int) *field.Error {
 	return field.Forbidden(field.NewPath("spec", "containers"), fmt.Sprintf(
 		"%d containers, including the init containers, exceed the max of %d; split the pod, or give it labels that the StatefulSingleton does not select", count, spec.MaxContainers))
@@ -41,7 +42,7 @@ func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volume
 	return errs
 }
 
-// Lacking returns the names in podSpec.containers that no container of the pod has.
+// Lacking returns the names in spec.containers of the object that no container of the pod has.
 func Lacking(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	if s.Spec.GateMode == v1.GateInit {
 		return nil // which ignores spec.containers

@@ -7,21 +7,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// Since returns the time elapsed since from.
+// Since returns the time elapsed since from, in which this process could observe the cluster.
 func (w *World) Since(from time.Time) time.Duration {
 	return w.Watch.Elapsed(from, w.Now)
 }
 
-// Until returns the remaining time until from+d.
+// Until returns the remaining time until d has elapsed since from (see Since).
 func (w *World) Until(from time.Time, d time.Duration) time.Duration {
 	return w.Watch.Deadline(from, d).Sub(w.Now)
 }
 
-// Reviews returns the delays after which to reconcile again although no watch event is
-// expected: a Node has been missing long enough, a new object has settled, a gate has been
-// running long enough, a handover times out.
-func (f *Facts) Reviews() []time.Duration {
-	after := f.podReviews()
+// RequeueDelays returns the delays after which to reconcile again although no watch event is
+// expected: when a Node has been missing long enough, when a new object has settled, when a
+// gate has been running long enough, when a handover times out, and others. Delays of 0 or
+// less are ignored.
+func (f *Facts) RequeueDelays() []time.Duration {
+	after := f.podRequeueDelays()
 	if f.Object == nil {
 		return after
 	}
@@ -38,7 +39,8 @@ func (f *Facts) Reviews() []time.Duration {
 	return after
 }
 
-func (f *Facts) podReviews() []time.Duration {
+// podRequeueDelays returns the delays that depend on a pod.
+func (f *Facts) podRequeueDelays() []time.Duration {
 	var after []time.Duration
 	for _, m := range f.Blockers {
 		if m.Node.Missing {
@@ -46,11 +48,11 @@ func (f *Facts) podReviews() []time.Duration {
 		}
 	}
 	for _, m := range f.Waiting {
-		if m.Held() && f.Object != nil {
-			after = append(after, f.Until(m.HeldSince, spec.RestsAfter))
+		if m.AtGate() && f.Object != nil {
+			after = append(after, f.Until(m.AtGateSince, spec.GateSteadyAfter))
 		}
-		if m.Held() && m.Family.Unknown != "" {
-			after = append(after, f.Until(m.HeldSince, spec.UnknownOwnerPatience))
+		if m.AtGate() && m.Family.Unknown != "" {
+			after = append(after, f.Until(m.AtGateSince, spec.UnknownOwnerPatience))
 		}
 	}
 	return after

@@ -50,10 +50,10 @@ func deadlines() []deadline {
 		{"a static pod that is no longer reported", spec.MirrorReturns, func(ago time.Duration) *facts.World {
 			return fixture.WorldWith(fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a")), func(w *facts.World) { w.MirrorGone = fixture.Noon.Add(-ago) })
 		}, acts},
-		{"a gate that must run before the old pod is deleted", spec.RestsAfter, func(ago time.Duration) *facts.World {
+		{"a gate that must run before the old pod is deleted", spec.GateSteadyAfter, func(ago time.Duration) *facts.World {
 			return fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Of("d").Old(), fixture.Waiting("b").Of("d").HeldFor(ago))
 		}, acts},
-		{"a script that must run before the grant", spec.RestsAfter, func(ago time.Duration) *facts.World {
+		{"a script that must run before the grant", spec.GateSteadyAfter, func(ago time.Duration) *facts.World {
 			return fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a").Scripted().HeldFor(ago))
 		}, acts},
 		{"a pod of the newest revision that has not reached its gate", spec.NewestPatience, func(ago time.Duration) *facts.World {

@@ -6,7 +6,7 @@ import "slices"
 func Derive(w *World) *Facts {
 	f := &Facts{World: w}
 	for _, m := range w.Pods {
-		m.verdict = w.judge(m)
+		m.verdict = w.verdictOf(m)
 		switch m.Standing {
 		case mayRun:
 			f.Blockers = append(f.Blockers, m)
@@ -17,7 +17,7 @@ func Derive(w *World) *Facts {
 	slices.SortStableFunc(f.Waiting, byTurn)
 	f.Active = activeOf(f.Blockers)
 	f.Started = slices.DeleteFunc(slices.Clone(f.Blockers), func(m *Member) bool { return !m.mayHaveStarted() })
-	f.Leaving = f.leaver()
+	f.Leaving = f.findLeaving()
 	f.Handover = f.inHandover()
 	f.Late = f.Handover && w.isLate()
 	return f
@@ -53,7 +53,7 @@ func (f *Facts) hasToGo(m *Member) bool {
 
 // IsIdle reports whether a granted pod cannot start its program while a waiting pod could.
 func (f *Facts) IsIdle(m *Member) bool {
-	return m.Granted() && !m.Begun() && slices.ContainsFunc(f.Waiting, (*Member).Held)
+	return m.Granted() && !m.Begun() && slices.ContainsFunc(f.Waiting, (*Member).AtGate)
 }
 
 // Several reports whether the programs of several pods may be running. Pods with the gate

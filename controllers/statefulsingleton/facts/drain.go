@@ -17,9 +17,10 @@ func (w *World) ReplacesFirst() bool {
 	return w.Object.Spec.OnEviction == v1.EvictionReplacesFirst
 }
 
-// leaver returns the active pod if it has to leave its cordoned Node; nil if it does not. A
-// pod that is not Ready is left to the drain, which may evict it.
-func (f *Facts) leaver() *Member {
+// findLeaving returns the active pod if it has to leave its cordoned Node; nil if it does
+// not. A pod that is not Ready does not have to leave: its budget does not protect it, so a
+// drain may evict it.
+func (f *Facts) findLeaving() *Member {
 	m := f.Active
 	switch {
 	case !f.ReplacesFirst(),
@@ -42,27 +43,29 @@ func (f *Facts) leaver() *Member {
 // WhyNoSuccessor returns why no successor can be created on another Node while this pod
 // runs, and the remedy; "" if one can.
 func (f *Facts) WhyNoSuccessor(m *Member) string {
-	of := &m.Family
+	owner := &m.Family
 	tolerated := nodestate.ToleratedCordon(m.Pod.Spec.Tolerations)
 	switch {
 	case !f.MadeUnder(m):
 		return "it was not created under this StatefulSingleton; delete it once, and its replacement is"
-	case of.Deployment == "":
+	case owner.Deployment == "":
 		return "it is not owned by a Deployment, and its owner recreates it only after it is gone"
-	case !of.Rolls:
-		return fmt.Sprintf("Deployment %s has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate", of.Deployment)
-	case !of.Surges:
-		return fmt.Sprintf("maxSurge of Deployment %s is 0; with 1, the next pod can wait at its gate", of.Deployment)
-	case of.Pinned:
-		return fmt.Sprintf("the template of Deployment %s sets nodeName, and the next pod would start on the same Node; use nodeSelector or affinity", of.Deployment)
+	case !owner.Rolls:
+		return fmt.Sprintf("Deployment %s has strategy Recreate, which deletes the old pod before it creates the next one; with RollingUpdate, the next pod can wait at its gate", owner.Deployment)
+	case !owner.Surges:
+		return fmt.Sprintf("maxSurge of Deployment %s is 0; with 1, the next pod can wait at its gate", owner.Deployment)
+	case owner.Pinned:
+		return fmt.Sprintf("the template of Deployment %s sets nodeName, and the next pod would start on the same Node; use nodeSelector or affinity", owner.Deployment)
 	case tolerated != "":
-		return fmt.Sprintf("the template of Deployment %s tolerates taint %s, and the next pod could start on a cordoned Node", of.Deployment, tolerated)
+		return fmt.Sprintf("the template of Deployment %s tolerates taint %s, and the next pod could start on a cordoned Node", owner.Deployment, tolerated)
 	}
 	return ""
 }
 
-// relieves reports whether a waiting pod can take over from a pod that leaves its Node.
-func (m *Member) relieves(old *Member) bool {
+// takesOverFrom reports whether a waiting pod can take over from a pod that has to leave its
+// Node: they have the same owner, and the waiting pod is not on a cordoned Node and not of an
+// older revision.
+func (m *Member) takesOverFrom(old *Member) bool {
 	switch {
 	case m.Family.Owner != old.Family.Owner,
 		m.Node.Cordoned:

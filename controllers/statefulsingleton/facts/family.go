@@ -54,13 +54,13 @@ func (m *Member) ReturnTo(pod *corev1.Pod) bool {
 	return true
 }
 
-// Follows reports whether the pod has the newest revision of the owner, and the old one has
-// not.
+// Follows reports whether both pods have the same owner, and only this one has the newest
+// revision of it.
 func (f *Family) Follows(old *Family) bool {
 	return f.Owner == old.Owner && !f.Outdated && old.Outdated
 }
 
-// NoController is the value of family.unknown for a pod without a controller.
+// NoController is the value of Family.Unknown for a pod without a controller.
 const NoController = "none"
 
 // UnknownFamily returns the family of a pod whose controller is of another kind than the
@@ -95,7 +95,8 @@ func UnknownReplicaSet(set *appsv1.ReplicaSet, above *metav1.OwnerReference) Fam
 }
 
 // Lineage returns the owner of a pod, and a revision that is equal for all pods that the
-// owner creates from one template.
+// owner creates from one template. A pod without an owner has its own name as the revision,
+// without the random suffix.
 func (m *Member) Lineage() (owner types.UID, revision string) {
 	if m.Family.Owner == "" {
 		return "", cmp.Or(m.Pod.GenerateName, m.Pod.Name)

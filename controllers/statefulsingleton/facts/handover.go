@@ -2,6 +2,7 @@ package facts
 
 import v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 
+// DeletesOnTimeout reports whether pods that block a late handover may be deleted.
 func (w *World) DeletesOnTimeout() bool {
 	if !w.Serves() || w.Deleting() {
 		return false
@@ -16,7 +17,7 @@ func (f *Facts) Successors(m *Member) []*Member {
 	var found []*Member
 	for _, next := range f.Waiting {
 		follows := m.Family.Rolls && next.Family.Follows(&m.Family)
-		if follows || (m == f.Leaving && next.relieves(m)) {
+		if follows || (m == f.Leaving && next.takesOverFrom(m)) {
 			found = append(found, next)
 		}
 	}

@@ -15,12 +15,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
+// Name returns the name of the pod.
 func (m *Member) Name() string { return m.Pod.Name }
 
+// Terminating reports whether the pod is being deleted.
 func (m *Member) Terminating() bool { return podstate.Terminating(m.Pod) }
 
-// Lives reports whether the pod is neither terminating nor ended, so that the API server
-// accepts a grant for it.
+// Lives reports whether the pod is neither being deleted nor has ended. The API server
+// accepts grants only for such pods.
 func (m *Member) Lives() bool {
 	return !m.Terminating() && !podstate.Ended(m.Pod)
 }
@@ -46,8 +48,8 @@ func (m *Member) Protected() bool {
 	return controllerutil.ContainsFinalizer(m.Pod, v1.FinalizerPod)
 }
 
-// protectedForItself reports whether the finalizer counts as a grant. It is set together
-// with a grant, unless the pod is a copy.
+// protectedForItself reports whether the pod has the finalizer, and the operator added it to
+// this pod. Then the pod counts as granted. The finalizer of a copy was copied.
 func (m *Member) protectedForItself() bool {
 	if m.Gated && m.IsCopy() {
 		return false
@@ -73,9 +75,9 @@ func (m *Member) Ready() bool {
 	})
 }
 
-// Held reports whether the gate of the pod is running, so that its program would start at
+// AtGate reports whether the gate of the pod is running, so that its program would start at
 // once.
-func (m *Member) Held() bool {
+func (m *Member) AtGate() bool {
 	if wait := statusOf(m.Pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil {
 		return wait.State.Running != nil
 	}
@@ -97,13 +99,15 @@ func statusOf(statuses []corev1.ContainerStatus, name string) *corev1.ContainerS
 	return &statuses[i]
 }
 
-// Lasts reports whether the gate is known to keep running. In an image without a shell the
-// script ends shortly after it is reported as running. Before the grant this is known to be
-// the script's fault. After the grant it could be the program's.
-func (m *Member) Lasts() bool {
-	return m.Rests || !slices.ContainsFunc(m.Pod.Spec.Containers, RunsScript)
+// GateLasts reports whether the gate of the pod keeps running until the grant. The script of
+// mode Script may not: in an image without a shell it ends shortly after it is reported as
+// running. So a pod with the script is granted only when its gate is steady. After the grant,
+// the program could be the cause of such an end.
+func (m *Member) GateLasts() bool {
+	return m.GateSteady || !slices.ContainsFunc(m.Pod.Spec.Containers, RunsScript)
 }
 
+// RunsScript reports whether the container runs the script of mode Script.
 func RunsScript(c corev1.Container) bool {
 	return len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod
 }
@@ -167,8 +171,8 @@ func (m *Member) mayHaveStarted() bool {
 	if m.Begun() {
 		return true
 	}
-	heard := !podstate.Scheduled(m.Pod) || !podstate.Silent(m.Pod)
-	return !heard && (!m.Node.Ready || podstate.Ended(m.Pod))
+	reported := !podstate.Scheduled(m.Pod) || !podstate.Silent(m.Pod)
+	return !reported && (!m.Node.Ready || podstate.Ended(m.Pod))
 }
 
 // NeedsClaimOf reports whether the pod cannot reach its gate because another pod uses its
@@ -178,7 +182,7 @@ func (m *Member) NeedsClaimOf(other *Member) bool {
 	switch {
 	case !podstate.Scheduled(m.Pod):
 		return m.sharesClaim(other, corev1.ReadWriteOncePod)
-	case m.Held(), !m.Eligible(), m.Pod.Spec.NodeName == other.Pod.Spec.NodeName:
+	case m.AtGate(), !m.Eligible(), m.Pod.Spec.NodeName == other.Pod.Spec.NodeName:
 		return false
 	}
 	return m.sharesClaim(other, corev1.ReadWriteOnce)
@@ -194,9 +198,9 @@ func (m *Member) sharesClaim(other *Member, as corev1.PersistentVolumeAccessMode
 	return false
 }
 
-// LookAt determines how the program of the pod is held back. If the object is gone, the
-// held containers count as the program.
-func (m *Member) LookAt(object *v1.StatefulSingleton) {
+// Inspect sets Gated, Lacks and Program from the spec of the pod. If the object is gone, the
+// containers with a gate count as the program.
+func (m *Member) Inspect(object *v1.StatefulSingleton) {
 	if object == nil {
 		object = spec.WithDefaults(&v1.StatefulSingleton{})
 		for i := range m.Pod.Spec.Containers {
@@ -205,7 +209,7 @@ func (m *Member) LookAt(object *v1.StatefulSingleton) {
 			}
 		}
 	}
-	m.Gated = children.HasGate(m.Pod, object) && !m.cameThrough()
+	m.Gated = children.HasGate(m.Pod, object) && !m.passedGate()
 	m.Lacks = children.Lacking(m.Pod, object)
 	for _, c := range children.Program(m.Pod, object) {
 		m.Program = append(m.Program, c.Name)
@@ -227,7 +231,8 @@ func (m *Member) NeedsFinalizer() bool {
 	return true
 }
 
-// MayMissGrant reports whether the kubelet has not been reminded of the pod's grant.
+// MayMissGrant reports whether the kubelet may have missed the pod's grant, because it has
+// not been reminded of it (rule remind).
 func (m *Member) MayMissGrant() bool {
 	if !m.Gated || !m.Granted() || !m.Lives() {
 		return false

@@ -61,7 +61,7 @@ func TestAPodThatCameThroughItsGateIsSeen(t *testing.T) {
 		r.status(&p.Status)
 		look := func() *facts.Member {
 			m := &facts.Member{Pod: p}
-			m.LookAt(spec.WithDefaults(&fixture.Singleton("db").StatefulSingleton))
+			m.Inspect(spec.WithDefaults(&fixture.Singleton("db").StatefulSingleton))
 			return m
 		}
 		if m := look(); m.Gated == r.want {

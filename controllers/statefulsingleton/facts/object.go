@@ -5,6 +5,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
+// Deleting reports whether the object is being deleted.
 func (w *World) Deleting() bool {
 	return w.Object != nil && w.Object.DeletionTimestamp != nil
 }
@@ -25,13 +26,13 @@ func (w *World) ReleasesAll() bool {
 // limit is not exceeded, and no older object overlaps.
 func (w *World) Serves() bool {
 	switch {
-	case w.Object == nil, w.Invalid != "", w.Crowded:
+	case w.Object == nil, w.Invalid != "", w.BeyondLimit:
 		return false
 	}
-	return w.Elder() == nil
+	return w.OlderRival() == nil
 }
 
-// Grants reports whether this object may start a pod now, or delete one to let another
+// Grants reports whether this object may start a pod now, or delete one so that another can
 // start.
 func (w *World) Grants() bool {
 	if !w.Serves() || w.ReleasesAll() {
@@ -40,9 +41,9 @@ func (w *World) Grants() bool {
 	return w.SettlesIn() == 0 && w.MirrorMayReturn() == 0
 }
 
-// Elder returns an older object whose selector overlaps; nil if there is none. The older
+// OlderRival returns an older object whose selector overlaps; nil if there is none. The older
 // object manages the pods of both.
-func (w *World) Elder() *v1.StatefulSingleton {
+func (w *World) OlderRival() *v1.StatefulSingleton {
 	for _, other := range w.Rivals {
 		if spec.Older(other, w.Object) {
 			return other

@@ -22,12 +22,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// Unread reports whether a part of the object cannot be decoded. In this case nothing else
-// was read.
-func (w *World) Unread() bool { return w.Object != nil && spec.UnreadParts(w.Object).Any() }
-
 // Facts is the input of rules and conditions: the world that a pass has read, and
-// everything derived from it. derive computes it once per pass; afterwards it is read-only.
+// everything that Derive computes from it, once per pass. Afterwards it is read-only.
 type Facts struct {
 	*World
 	// Blockers are the pods that may be running a program, oldest first.
@@ -43,13 +39,15 @@ type Facts struct {
 	// Leaving is the active pod if its Node is cordoned and it has to hand over to a pod on
 	// another Node; nil otherwise.
 	Leaving *Member
-	// Handover is true while a handover is in progress. late is true if the handover has
-	// exceeded spec.maxTransitionTime.
-	Handover, Late bool
+	// Handover is true while a handover is in progress.
+	Handover bool
+	// Late is true if the handover has exceeded spec.maxTransitionTime.
+	Late bool
 }
 
-// verdict is the part of a member that derive computes.
+// verdict is the part of a member that Derive computes.
 type verdict struct {
+	// Standing is the state of the pod.
 	Standing standing
 	// Holder is true for the pod named in status.holder.
 	Holder bool
@@ -58,9 +56,9 @@ type verdict struct {
 	// Replaced is true if no other pod may be deleted for this one, because onTimeout has
 	// already deleted a pod of the same owner and revision (see wasReplaced).
 	Replaced bool
-	// rests is true if the gate has been running for RestsAfter, so that the kubelet would
-	// show it a grant at once.
-	Rests bool
+	// GateSteady is true if the gate has been running for GateSteadyAfter, so that the kubelet
+	// would show it a grant at once.
+	GateSteady bool
 }
 
 // standing is the state of a pod, see doc.go.
@@ -72,7 +70,7 @@ const (
 	Out standing = iota
 	// waits is a pod that can be granted.
 	waits
-	// MayRun is a pod that may be running its program, or may start it at any time.
+	// mayRun is a pod that may be running its program, or may start it at any time.
 	mayRun
 )
 
@@ -91,8 +89,8 @@ type World struct {
 	Object *v1.StatefulSingleton
 	// Invalid is the reason why the spec cannot be served; "" if it can.
 	Invalid string
-	// Crowded is true if the namespace has too many older objects.
-	Crowded bool
+	// BeyondLimit is true if the namespace has too many older objects.
+	BeyondLimit bool
 	// Rivals are the objects of the namespace whose selectors overlap.
 	Rivals []*v1.StatefulSingleton
 	// Pods are the pods that match the selector, that carry the object's name, or that
@@ -100,7 +98,8 @@ type World struct {
 	Pods []*Member
 	// NamespaceGoes is true while the namespace is terminating.
 	NamespaceGoes bool
-	Wrapper       *corev1.ConfigMap
+	// Wrapper is the ConfigMap with the script of gate mode Script; nil if there is none.
+	Wrapper *corev1.ConfigMap
 	// Budget is the object with the name of our PodDisruptionBudget; nil if there is none.
 	Budget *policyv1.PodDisruptionBudget
 	// Unguarded is the reason why the API server does not reject pods without the gate;
@@ -121,40 +120,48 @@ type World struct {
 // Member is a pod and the facts known about it.
 type Member struct {
 	Pod *corev1.Pod
-	// Gated reports whether the program cannot start without a grant. program are the names
-	// of its containers.
-	Gated   bool
+	// Gated is true if the program cannot start without a grant.
+	Gated bool
+	// Program are the names of the containers of the program.
 	Program []string
 	// Lacks are the names in spec.containers that the pod does not have.
-	Lacks  []string
-	Node   nodestate.Facts
+	Lacks []string
+	// Node is the state of the pod's Node.
+	Node nodestate.Facts
+	// Family describes the owner of the pod.
 	Family Family
-	// HeldSince is when this process first saw the gate running.
-	HeldSince time.Time
+	// AtGateSince is when this process first saw the gate running; zero if it is not running.
+	AtGateSince time.Time
 	// Claims are the claims that the pod shares with other pods. The value is the access
 	// mode if it is restrictive, ReadWriteOnce or ReadWriteOncePod, else "".
 	Claims map[string]corev1.PersistentVolumeAccessMode
 
-	verdict // set by derive
+	verdict // set by Derive
 }
 
 // Delay is the reason why the pod whose turn it is does not run.
 type Delay struct {
 	causes.Found
-	// What describes the pod in messages. pod is its name; "" if it was not created.
-	What, Pod string
+	// What describes the pod in messages.
+	What string
+	// Pod is the name of the pod; "" if it was not created.
+	Pod string
 	// Unread is true while the events that may contain the reason have not been read.
 	Unread bool
-	// Again is the delay until the next look; zero for none.
+	// Again is the delay until the reasons are read again; zero if they are not.
 	Again time.Duration
 }
 
 // LackingOwner is an owner whose pod the API server refused, and the schedule for reading
 // its events.
 type LackingOwner struct {
-	Owner Object
-	Said  causes.Turns[string]
+	Owner   Object
+	Refusal causes.Turns[string]
 }
+
+// Unread reports whether a part of the object cannot be decoded. In this case nothing else
+// was read.
+func (w *World) Unread() bool { return w.Object != nil && spec.UnreadParts(w.Object).Any() }
 
 // LacksPods reports whether an owner has fewer pods than it wants, and this object selects
 // its pods.
@@ -198,7 +205,7 @@ type Family struct {
 	Rolls    bool      // a Deployment with a rolling update
 	// Wanted is the min number of Ready pods with which a rollout continues.
 	Wanted int32
-	// deployment and ReplicaSet are names, for pods of a Deployment. ReplicaSet is empty if
+	// Deployment and ReplicaSet are names, for pods of a Deployment. ReplicaSet is empty if
 	// the ReplicaSet is gone.
 	Deployment, ReplicaSet string
 	Unwanted               bool // the Deployment is scaled to 0
@@ -211,7 +218,7 @@ type Family struct {
 	Unknown string
 	// Revision is equal for all pods that such an owner created from one template.
 	Revision string
-	// Since is when the ReplicaSet of such an owner was created; zero if unknown.
+	// Since is when the ReplicaSet of such a pod was created; zero if it has none.
 	Since time.Time
 }
 

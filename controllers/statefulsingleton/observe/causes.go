@@ -28,9 +28,9 @@ const (
 
 // ReadCauses finds out why the pod whose turn it is does not run. No decision depends on
 // it, so errors are only logged.
-func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, known *Remembered) {
+func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, mem *Remembered) {
 	if !w.Serves() {
-		known.causes, known.lacking = causes.Known{}, facts.LackingOwner{}
+		mem.causes, mem.lacking = causes.Known{}, facts.LackingOwner{}
 		return
 	}
 	f := facts.Derive(w)
@@ -38,25 +38,25 @@ func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, known *Remember
 	if m != nil && r.isLeftOver(ctx, m) {
 		m = nil
 	}
-	follows := causes.Named{Name: theTurn}
+	tracked := causes.Named{Name: theTurn}
 	if m == nil || len(f.Blockers)+len(f.Waiting) == 0 {
-		if text := r.readRefusal(ctx, w, &known.lacking); text != "" {
-			m, follows.Refused = nil, causes.Refused(text)
+		if text := r.readRefusal(ctx, w, &mem.lacking); text != "" {
+			m, tracked.Refused = nil, causes.Refused(text)
 		}
 	} else {
-		known.lacking = facts.LackingOwner{}
+		mem.lacking = facts.LackingOwner{}
 	}
-	if owner := known.lacking.Owner; owner != nil {
+	if owner := mem.lacking.Owner; owner != nil {
 		w.Delay.What = "pod of " + kindOf(owner) + " " + owner.GetName()
 	}
 	if m != nil {
-		follows.Pod = m.Pod
+		tracked.Pod = m.Pod
 	}
-	found := known.causes.Read(ctx, r.Live, w.Now, []causes.Named{follows}, v1.FinalizerPod)
-	if due := known.lacking.Said.Due; !due.IsZero() {
+	found := mem.causes.Read(ctx, r.Live, w.Now, []causes.Named{tracked}, v1.FinalizerPod)
+	if due := mem.lacking.Refusal.Due; !due.IsZero() {
 		found.LookAgain(due.Sub(w.Now))
 	}
-	w.Delay.Again, w.Delay.Unread = found.Again, found.Unread || (known.lacking.Owner != nil && known.lacking.Said.Said == "")
+	w.Delay.Again, w.Delay.Unread = found.Again, found.Unread || (mem.lacking.Owner != nil && mem.lacking.Refusal.Result == "")
 	if len(found.All) > 0 {
 		w.Delay.Found = found.All[0].Found
 	}
@@ -68,7 +68,7 @@ func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, known *Remember
 	}
 }
 
-// turnOf returns the pod whose turn it is: the active pod, or else the next waiting one. If
+// turnOf returns the pod whose turn it is to run: the active pod, or else the next waiting one. If
 // a Node ended a pod and its successor has no status yet, it returns the ended pod. If
 // there is no other pod, it returns the newest terminating one; nil if there is none.
 func turnOf(f *facts.Facts) *facts.Member {
@@ -81,7 +81,7 @@ func turnOf(f *facts.Facts) *facts.Member {
 		return lastTerminating(f)
 	case m == nil:
 		return ended
-	case ended == nil, m.Begun(), m.Held(), podstate.Ready(m.Pod), causes.Of(m.Pod).Known():
+	case ended == nil, m.Begun(), m.AtGate(), podstate.Ready(m.Pod), causes.Of(m.Pod).Known():
 		return m
 	}
 	if since, _ := podstate.Since(ended.Pod, corev1.PodReady); f.Now.Sub(since) < endedLately {
@@ -105,6 +105,7 @@ func LastEnded(f *facts.Facts) *facts.Member {
 	return nil
 }
 
+// lastTerminating returns the newest pod that is being deleted; nil if there is none.
 func lastTerminating(f *facts.Facts) *facts.Member {
 	for _, m := range slices.Backward(f.Pods) {
 		if m.Terminating() {
@@ -128,7 +129,7 @@ func (r *Reader) isLeftOver(ctx context.Context, m *facts.Member) bool {
 }
 
 // readRefusal returns why the API server refuses the pod of an owner that lacks one; "" if
-// unknown.
+// unknown. It reads the reason again at increasing intervals, and keeps it in between.
 func (r *Reader) readRefusal(ctx context.Context, w *facts.World, of *facts.LackingOwner) string {
 	if of.Owner == nil {
 		if len(w.RefusedOwners) == 0 {
@@ -136,26 +137,26 @@ func (r *Reader) readRefusal(ctx context.Context, w *facts.World, of *facts.Lack
 		}
 		*of = facts.LackingOwner{Owner: w.RefusedOwners[0]}
 	}
-	if of.Said.Begin(w.Now); w.Now.Before(of.Said.Due) {
-		return of.Said.Said
+	if of.Refusal.Begin(w.Now); w.Now.Before(of.Refusal.Due) {
+		return of.Refusal.Result
 	}
-	text, err := r.askOwner(ctx, w, of.Owner)
+	text, err := r.readCurrentRefusal(ctx, w, of.Owner)
 	switch {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Info("Failed to read the events of an owner that lacks pods", "error", err.Error())
-		of.Said.Learn(of.Said.Said, w.Now)
+		of.Refusal.Learn(of.Refusal.Result, w.Now)
 	case text == "":
 		*of = facts.LackingOwner{}
 	default:
-		of.Said.Learn(text, w.Now)
+		of.Refusal.Learn(text, w.Now)
 	}
-	return of.Said.Said
+	return of.Refusal.Result
 }
 
-// askOwner returns why the API server refuses the pod of an owner; "" if the owner lacks no
+// readCurrentRefusal reads why the API server refuses the pod of an owner; "" if the owner lacks no
 // pod any more, or if the reason is not recorded. The condition of a ReplicaSet keeps the
 // first reason, and its events contain the latest.
-func (r *Reader) askOwner(ctx context.Context, w *facts.World, owner facts.Object) (string, error) {
+func (r *Reader) readCurrentRefusal(ctx context.Context, w *facts.World, owner facts.Object) (string, error) {
 	now, lacks, first := owner.DeepCopyObject().(facts.Object), false, ""
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return "", client.IgnoreNotFound(err)
@@ -189,6 +190,7 @@ func refusalOf(set *appsv1.ReplicaSet) string {
 	return ""
 }
 
+// kindOf returns the kind of an owner that lacks pods.
 func kindOf(owner facts.Object) string {
 	if _, is := owner.(*appsv1.StatefulSet); is {
 		return "StatefulSet"

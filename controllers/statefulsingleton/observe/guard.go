@@ -58,6 +58,7 @@ type Guard struct {
 	// Watched are the namespaces that the operator manages; empty means all.
 	Watched []string
 
+	// problem is the last result of the check; nil before the first one.
 	problem atomic.Pointer[engine.Notice]
 	// Turned receives an event when a problem appears, changes or disappears.
 	Turned chan event.GenericEvent

@@ -18,9 +18,9 @@ import (
 // of a deleted object are searched for several times, because one may have been in creation
 // during the deletion.
 const (
-	OwnerLooks           = 9 // half an hour
-	ownerLooksBesidePods = 3
-	OrphanLooks          = 5
+	OwnerLooks           = 9 // for an object without pods: half an hour
+	ownerLooksBesidePods = 3 // for an object with pods
+	OrphanLooks          = 5 // for the pods of a deleted object
 )
 
 // Remembered is what this process remembers about an object name and the API does not
@@ -28,18 +28,29 @@ const (
 // restart the time for which gates have been running starts again, and refused owners are
 // searched for again.
 type Remembered struct {
-	uid     types.UID
-	first   time.Time // when this process first saw the object
+	// uid is that of the object, and first is when this process first saw it.
+	uid   types.UID
+	first time.Time
+	// Refused is the last error of a write.
 	Refused memory.Refusal
-	Undone  undone.Memory
-	Orphans int       // number of searches for pods of the deleted object
-	looks   int       // number of searches for refused owners
-	due     time.Time // time of the next search for refused owners
+	// Undone are the writes that an admission webhook or policy reverted.
+	Undone undone.Memory
+	// Orphans is the number of searches for pods of the deleted object.
+	Orphans int
+	// looks is the number of searches for refused owners, and due the time of the next one.
+	looks int
+	due   time.Time
+	// hadPods is true if the object had pods in the last pass.
 	hadPods bool
-	held    map[types.UID]time.Time // when the gate of each pod was first seen running
-	mirrors map[string]time.Time    // when the mirror of each static pod that may run went missing, else zero
-	causes  causes.Known
-	lacking facts.LackingOwner // the owner that lacks a pod
+	// atGate is when the gate of each pod was first seen running.
+	atGate map[types.UID]time.Time
+	// mirrors has the static pods that may run, with the time at which the mirror went missing;
+	// zero while it exists.
+	mirrors map[string]time.Time
+	// causes are the reasons why the pod whose turn it is does not run.
+	causes causes.Known
+	// lacking is the owner whose pod the API server refuses.
+	lacking facts.LackingOwner
 	// withoutBudget is the generation of an object that wants no PodDisruptionBudget and
 	// was seen to have none.
 	withoutBudget generation
@@ -53,85 +64,85 @@ type generation struct {
 
 // Of returns the memory of an object name.
 func (r *Reader) Of(key types.NamespacedName) *Remembered {
-	known, _ := r.memory.Get(key, "")
-	return known
+	mem, _ := r.memory.Get(key, "")
+	return mem
 }
 
 // Forget forgets an object name. Pods of a namespace without objects are no longer watched.
 func (r *Reader) Forget(ctx context.Context, key types.NamespacedName) {
 	r.memory.Forget(key)
-	if len(r.Known(ctx, key.Namespace)) == 0 {
+	if len(r.CachedObjects(ctx, key.Namespace)) == 0 {
 		r.Pods.leave(key.Namespace)
 	}
 }
 
 // dueForOwners reports whether to search for refused owners now, and when the next search
 // is due.
-func (known *Remembered) dueForOwners(w *facts.World) (bool, time.Time) {
-	if len(w.Pods) == 0 && known.hadPods { // usually only for a moment
-		known.looks, known.due = 0, w.Now.Add(spec.FirstOwnerLook)
+func (mem *Remembered) dueForOwners(w *facts.World) (bool, time.Time) {
+	if len(w.Pods) == 0 && mem.hadPods { // usually only for a moment
+		mem.looks, mem.due = 0, w.Now.Add(spec.FirstOwnerLook)
 	}
-	known.hadPods = len(w.Pods) > 0
-	if known.looks >= known.maxLooks() {
+	mem.hadPods = len(w.Pods) > 0
+	if mem.looks >= mem.maxLooks() {
 		return false, time.Time{}
 	}
-	due := !known.due.After(w.Now)
+	due := !mem.due.After(w.Now)
 	if due {
-		known.due = w.Now.Add(min(spec.FirstOwnerLook<<known.looks, spec.MaxOwnerLook))
-		known.looks++
+		mem.due = w.Now.Add(min(spec.FirstOwnerLook<<mem.looks, spec.MaxOwnerLook))
+		mem.looks++
 	}
-	return due, known.due
+	return due, mem.due
 }
 
 // maxLooks returns the max number of searches for refused owners. An outage of the webhook
 // is usually an outage of this process as well. So the first searches after a start also
 // find the refused pod of a rollout whose old pod still exists.
-func (known *Remembered) maxLooks() int {
-	if known.hadPods {
+func (mem *Remembered) maxLooks() int {
+	if mem.hadPods {
 		return ownerLooksBesidePods
 	}
 	return OwnerLooks
 }
 
-// Recall copies the memory into a world, and updates the memory.
-func (known *Remembered) Recall(w *facts.World) {
-	w.Refused = known.Refused.Text()
+// Recall updates the memory from a world, and then copies it into the world.
+func (mem *Remembered) Recall(w *facts.World) {
+	w.Refused = mem.Refused.Text()
 	if w.Object == nil {
 		return
 	}
-	known.Orphans = 0
-	w.Undone = known.Undone.Held(w.Object.Generation, w.Now)
-	if known.uid != w.Object.UID {
-		known.uid, known.first, known.mirrors = w.Object.UID, w.Now, nil
+	mem.Orphans = 0
+	w.Undone = mem.Undone.Held(w.Object.Generation, w.Now)
+	if mem.uid != w.Object.UID {
+		mem.uid, mem.first, mem.mirrors = w.Object.UID, w.Now, nil
 	}
-	w.FirstSeen = known.first
-	known.recallMirrors(w)
-	before := known.held
-	known.held = map[types.UID]time.Time{}
+	w.FirstSeen = mem.first
+	mem.recallMirrors(w)
+	before := mem.atGate
+	mem.atGate = map[types.UID]time.Time{}
 	for _, m := range w.Pods {
-		if !m.Held() {
+		if !m.AtGate() {
 			continue
 		}
-		if m.HeldSince = w.Now; !before[m.Pod.UID].IsZero() {
-			m.HeldSince = before[m.Pod.UID]
+		if m.AtGateSince = w.Now; !before[m.Pod.UID].IsZero() {
+			m.AtGateSince = before[m.Pod.UID]
 		}
-		known.held[m.Pod.UID] = m.HeldSince
+		mem.atGate[m.Pod.UID] = m.AtGateSince
 	}
 }
 
-// recallMirrors finds the static pods whose mirror is missing. A static pod that was seen
-// to have ended is not missed.
-func (known *Remembered) recallMirrors(w *facts.World) {
-	shown := known.noteMirrors(w)
-	for name, gone := range known.mirrors {
+// recallMirrors sets w.MirrorGone to the time at which the mirror of a static pod went missing,
+// the last one if there are several. A static pod that was seen to have ended is not missing.
+func (mem *Remembered) recallMirrors(w *facts.World) {
+	shown := mem.noteMirrors(w)
+	for name, gone := range mem.mirrors {
 		switch {
 		case shown[name]:
 			continue
 		case gone.IsZero():
 			gone = w.Now
-			known.mirrors[name] = gone
+			mem.mirrors[name] = gone
 		case w.Until(gone, spec.MirrorReturns) <= 0:
-			delete(known.mirrors, name)
+			delete(mem.mirrors, name)
 			continue
 		}
 		if gone.After(w.MirrorGone) {
@@ -141,9 +152,9 @@ func (known *Remembered) recallMirrors(w *facts.World) {
 }
 
 // noteMirrors records the static pods that may run, and returns the names of all mirrors.
-func (known *Remembered) noteMirrors(w *facts.World) (shown map[string]bool) {
-	if known.mirrors == nil {
-		known.mirrors = map[string]time.Time{}
+func (mem *Remembered) noteMirrors(w *facts.World) (shown map[string]bool) {
+	if mem.mirrors == nil {
+		mem.mirrors = map[string]time.Time{}
 	}
 	shown = map[string]bool{}
 	for _, m := range w.Pods {
@@ -151,9 +162,9 @@ func (known *Remembered) noteMirrors(w *facts.World) (shown map[string]bool) {
 			continue
 		}
 		shown[m.Name()] = true
-		delete(known.mirrors, m.Name())
+		delete(mem.mirrors, m.Name())
 		if w.MayRun(m) {
-			known.mirrors[m.Name()] = time.Time{}
+			mem.mirrors[m.Name()] = time.Time{}
 		}
 	}
 	return shown

@@ -20,10 +20,10 @@ import (
 // readObject reads the object live, and its rivals from the cache, so that a pass does not
 // depend on the size of other objects.
 //
-// Two overlapping objects still never both start pods. A process decides about an object
-// only if its cache has the object, and the object starts no pod for SettleAfter from then
-// on. So an object that may start a pod is in the cache of the process that decides about
-// the other one.
+// A cache that lacks a rival does not let two overlapping objects both start pods. A process
+// decides about an object only if its cache has the object, and the object starts no pod for
+// SettleAfter from then on. So an object that may start a pod is in the cache of the process
+// that decides about the other one.
 func (r *Reader) readObject(ctx context.Context, w *facts.World, key types.NamespacedName) error {
 	var object v1.StatefulSingleton
 	err := r.Live.Get(ctx, key, &object)
@@ -35,16 +35,16 @@ func (r *Reader) readObject(ctx context.Context, w *facts.World, key types.Names
 	}
 	w.Object = spec.WithDefaults(&object)
 	w.Invalid = spec.Problem(w.Object)
-	others := r.Known(ctx, key.Namespace)
-	if w.Crowded = spec.BeyondLimit(w.Object, others); !w.Crowded {
+	others := r.CachedObjects(ctx, key.Namespace)
+	if w.BeyondLimit = spec.BeyondLimit(w.Object, others); !w.BeyondLimit {
 		w.Rivals = spec.Conflicting(w.Object, spec.WithinLimit(others))
 	}
 	return nil
 }
 
-// Known returns the StatefulSingletons of a namespace, or of all namespaces, from the
+// CachedObjects returns the StatefulSingletons of a namespace, or of all namespaces, from the
 // cache. They must not be modified.
-func (r *Reader) Known(ctx context.Context, namespace string) []v1.StatefulSingleton {
+func (r *Reader) CachedObjects(ctx context.Context, namespace string) []v1.StatefulSingleton {
 	var all v1.StatefulSingletonList
 	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
@@ -52,13 +52,14 @@ func (r *Reader) Known(ctx context.Context, namespace string) []v1.StatefulSingl
 	return all.Items
 }
 
-// confirmRivals reads those rivals again to which a terminating object would leave pods.
-// The cache may show a rival that is gone, and then no object would manage those pods.
+// confirmRivals removes rivals that are gone but still in the cache, if the object is being
+// deleted: it leaves pods that a rival selects to that rival, and otherwise no object would
+// manage them. Only rivals that select a pod of the object are read.
 func (r *Reader) confirmRivals(ctx context.Context, w *facts.World) error {
 	if !w.Deleting() {
 		return nil
 	}
-	var there []*v1.StatefulSingleton
+	var existing []*v1.StatefulSingleton
 	for _, s := range w.Rivals {
 		if slices.ContainsFunc(w.Pods, func(m *facts.Member) bool { return spec.Selects(s, spec.LabelsOf(m.Pod)) }) {
 			now := metav1.PartialObjectMetadata{}
@@ -71,9 +72,9 @@ func (r *Reader) confirmRivals(ctx context.Context, w *facts.World) error {
 				continue
 			}
 		}
-		there = append(there, s)
+		existing = append(existing, s)
 	}
-	w.Rivals = there
+	w.Rivals = existing
 	return nil
 }
 
@@ -85,14 +86,15 @@ const (
 	ownersPerPage  = 20
 )
 
-// pages lists page by page into the lists that next returns, and passes each page to see.
-func (r *Reader) pages(ctx context.Context, namespace string, size int64, next func() client.ObjectList, see func(client.ObjectList)) error {
+// pages lists the objects of a namespace page by page, and calls each with every page. newList returns
+// an empty list of the kind.
+func (r *Reader) pages(ctx context.Context, namespace string, size int64, newList func() client.ObjectList, each func(client.ObjectList)) error {
 	for from := ""; ; {
-		page := next()
+		page := newList()
 		if err := r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(size), client.Continue(from)); err != nil {
 			return err
 		}
-		see(page)
+		each(page)
 		if from = page.GetContinue(); from == "" {
 			return nil
 		}

@@ -30,7 +30,7 @@ import (
 
 // Reader reads what a pass needs.
 type Reader struct {
-	// Cache reads from the watch caches, live from the API server.
+	// Cache reads from the watch caches, Live from the API server.
 	Cache, Live client.Reader
 	// Guard checks the policy in the API server.
 	Guard *Guard
@@ -40,6 +40,7 @@ type Reader struct {
 	// cluster.
 	Lease *leadership.Lease
 
+	// Pods watches pods, only to trigger passes.
 	Pods   *PodWatch
 	memory memory.Of[Remembered]
 	nodes  nodestate.Reader
@@ -68,9 +69,9 @@ func (r *Reader) Observe(ctx context.Context, key types.NamespacedName) (*facts.
 	if w.Object != nil {
 		err = r.readSurroundings(ctx, w, key)
 	}
-	known := r.Of(key)
-	if known.Recall(w); err == nil {
-		r.ReadCauses(ctx, w, known)
+	mem := r.Of(key)
+	if mem.Recall(w); err == nil {
+		r.ReadCauses(ctx, w, mem)
 	}
 	return w, err
 }
@@ -128,7 +129,7 @@ func (r *Reader) assemble(ctx context.Context, w *facts.World, pods []corev1.Pod
 	families := map[types.UID]*facts.Family{}
 	for i := range pods {
 		m := &facts.Member{Pod: &pods[i]}
-		m.LookAt(w.Object)
+		m.Inspect(w.Object)
 		var err error
 		if m.Node, err = r.ReadNode(ctx, w, m); err != nil {
 			return err
@@ -144,9 +145,9 @@ func (r *Reader) assemble(ctx context.Context, w *facts.World, pods []corev1.Pod
 	return nil
 }
 
-// ReadNode reads the relevant facts of the Node of a pod. Decisions about a cordon use a live read,
-// because a cache may show a cordon that was removed. The Node of a pod that cannot be running its
-// program fences nothing.
+// ReadNode reads the relevant facts of the Node of a pod. A Node that looks lost is read live, except for
+// pods that cannot be running their program: their Nodes do not matter for a grant. A cordoned Node is
+// read live if the cordon matters, because the cache may show a cordon that was removed.
 func (r *Reader) ReadNode(ctx context.Context, w *facts.World, m *facts.Member) (nodestate.Facts, error) {
 	name, read := m.Pod.Spec.NodeName, r.nodes.Read
 	if w.NeedsGrant(m) {
@@ -175,7 +176,7 @@ func (r *Reader) readClaims(ctx context.Context, w *facts.World) error {
 			if m.Claims == nil {
 				m.Claims = map[string]corev1.PersistentVolumeAccessMode{}
 			}
-			m.Claims[name] = narrowest(&claim)
+			m.Claims[name] = exclusiveMode(&claim)
 		}
 	}
 	return nil
@@ -197,9 +198,9 @@ func claimUsers(pods []*facts.Member) map[string][]*facts.Member {
 	return users
 }
 
-// narrowest returns the access mode of a claim if it restricts which pods can mount it;
-// else "".
-func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
+// exclusiveMode returns the access mode of a claim if only the pods of one node, or only one
+// pod, can mount it; else "".
+func exclusiveMode(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
 	switch {
 	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
 		return corev1.ReadWriteOncePod
@@ -209,13 +210,14 @@ func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAcces
 	return ""
 }
 
-// readFamily reads the owner of a pod. Each ReplicaSet is read once.
-func (r *Reader) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*facts.Family) (facts.Family, error) {
+// readFamily reads the owner of a pod. Each ReplicaSet is read once a pass: read has the
+// families of the owners that were read before.
+func (r *Reader) readFamily(ctx context.Context, pod *corev1.Pod, read map[types.UID]*facts.Family) (facts.Family, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return facts.Family{Unknown: facts.NoController}, nil
 	}
-	if f := known[owner.UID]; f != nil && owner.Kind == "ReplicaSet" {
+	if f := read[owner.UID]; f != nil && owner.Kind == "ReplicaSet" {
 		return *f, nil
 	}
 	var f facts.Family
@@ -233,13 +235,14 @@ func (r *Reader) readFamily(ctx context.Context, pod *corev1.Pod, known map[type
 	if client.IgnoreNotFound(err) != nil {
 		return f, fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
 	}
-	known[owner.UID] = &f
+	read[owner.UID] = &f
 	return f, nil
 }
 
 // RevisionAnnotation contains the revision number of the deployment controller.
 const RevisionAnnotation = "deployment.kubernetes.io/revision"
 
+// readDeployment reads the family of a pod whose controller is a ReplicaSet.
 func (r *Reader) readDeployment(ctx context.Context, namespace string, owner *metav1.OwnerReference) (facts.Family, error) {
 	var set appsv1.ReplicaSet
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, &set); err != nil {
@@ -321,6 +324,7 @@ func minReady(d *appsv1.Deployment) int32 {
 	return replicas - int32(min(missing, int(replicas)))
 }
 
+// RevisionOf returns the revision number of a Deployment or ReplicaSet; 0 if it has none.
 func RevisionOf(obj metav1.Object) int64 {
 	revision, err := strconv.ParseInt(obj.GetAnnotations()[RevisionAnnotation], 10, 64)
 	if err != nil {
@@ -329,6 +333,7 @@ func RevisionOf(obj metav1.Object) int64 {
 	return revision
 }
 
+// readStatefulSet reads the family of a pod whose controller is a StatefulSet.
 func (r *Reader) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (facts.Family, error) {
 	var set appsv1.StatefulSet
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set); err != nil || set.UID != owner.UID {
@@ -377,9 +382,9 @@ func (r *Reader) readSurroundings(ctx context.Context, w *facts.World, key types
 // readBudget reads the PodDisruptionBudget of an object. If the object wants none, it is
 // read until it is known to be missing.
 func (r *Reader) readBudget(ctx context.Context, w *facts.World, key types.NamespacedName) error {
-	known := r.Of(key)
+	mem := r.Of(key)
 	this := generation{w.Object.UID, w.Object.Generation}
-	if !w.ReplacesFirst() && known.withoutBudget == this {
+	if !w.ReplacesFirst() && mem.withoutBudget == this {
 		return nil
 	}
 	var budget policyv1.PodDisruptionBudget
@@ -387,12 +392,12 @@ func (r *Reader) readBudget(ctx context.Context, w *facts.World, key types.Names
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get the PodDisruptionBudget: %w", err)
 	}
-	known.withoutBudget = generation{}
+	mem.withoutBudget = generation{}
 	switch {
 	case err == nil:
 		w.Budget = &budget
 	case !w.ReplacesFirst():
-		known.withoutBudget = this
+		mem.withoutBudget = this
 	}
 	return nil
 }

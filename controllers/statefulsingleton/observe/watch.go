@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
+// MetadataOf returns the empty metadata of an object of a core kind.
 func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -33,20 +34,25 @@ func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 // watches only namespaces that have StatefulSingletons, so pods in other namespaces cost
 // nothing.
 type PodWatch struct {
-	root  context.Context // canceled when the manager stops
-	end   context.CancelFunc
-	mgr   ctrl.Manager
-	Find  func(context.Context, metav1.Object) []reconcile.Request
-	Woken chan event.GenericEvent
+	root context.Context // canceled when the manager stops
+	end  context.CancelFunc
+	mgr  ctrl.Manager
+	// Find returns the requests for the objects that a changed pod or budget concerns.
+	Find func(context.Context, metav1.Object) []reconcile.Request
+	// Requests receives an event for each object to reconcile.
+	Requests chan event.GenericEvent
 	// namespaces are the watched namespaces; "" means all.
 	namespaces []string
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// followed are the namespaces with a watch, with the functions that end it.
 	followed map[string]context.CancelFunc
 }
 
+// NewPodWatch returns a PodWatch. watched are the namespaces that the operator manages; empty
+// means all.
 func NewPodWatch(mgr ctrl.Manager, watched []string) *PodWatch {
-	p := &PodWatch{mgr: mgr, Woken: make(chan event.GenericEvent, 1024), namespaces: watched}
+	p := &PodWatch{mgr: mgr, Requests: make(chan event.GenericEvent, 1024), namespaces: watched}
 	if len(watched) == 0 {
 		p.namespaces = []string{metav1.NamespaceAll}
 	}
@@ -54,22 +60,22 @@ func NewPodWatch(mgr ctrl.Manager, watched []string) *PodWatch {
 	return p
 }
 
-// Start wakes the objects for which existing pods were created. An object may have been
+// Start requeues the objects for which existing pods were created. An object may have been
 // deleted while no operator ran, and no watch event reports that its pods still wait. Start
-// stops all watches when the manager stops.
+// ends all watches when the manager stops.
 func (p *PodWatch) Start(ctx context.Context) error {
 	defer p.end()
 	for _, namespace := range p.namespaces {
 		// The only error is that the manager stops.
-		_ = wait.PollUntilContextCancel(ctx, spec.MakersRetry, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
+		_ = wait.PollUntilContextCancel(ctx, spec.OrphanListRetry, true, func(ctx context.Context) (bool, error) { return p.requeueCreatedFor(ctx, namespace), nil })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// wakeMakers wakes the objects for which the pods of a namespace, or of all namespaces,
-// were created according to their label.
-func (p *PodWatch) wakeMakers(ctx context.Context, namespace string) bool {
+// requeueCreatedFor requeues the objects for which the pods of a namespace, or of all
+// namespaces, were created according to their label.
+func (p *PodWatch) requeueCreatedFor(ctx context.Context, namespace string) bool {
 	var pods metav1.PartialObjectMetadataList
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
@@ -77,14 +83,15 @@ func (p *PodWatch) wakeMakers(ctx context.Context, namespace string) bool {
 		return false
 	}
 	for i := range pods.Items {
-		p.wake(types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1.LabelSingleton]})
+		p.requeue(types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1.LabelSingleton]})
 	}
 	return true
 }
 
-func (p *PodWatch) wake(key types.NamespacedName) {
+// requeue triggers a pass of an object.
+func (p *PodWatch) requeue(key types.NamespacedName) {
 	select {
-	case p.Woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+	case p.Requests <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
 	case <-p.root.Done():
 	}
 }
@@ -123,7 +130,7 @@ func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
 }
 
 // budgetMetadata returns the metadata type of PodDisruptionBudgets. Our budgets have the
-// same label as pods, so that a change or deletion wakes the object.
+// same label as pods, so that a change or deletion requeues the object.
 func budgetMetadata() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
@@ -140,8 +147,9 @@ func (p *PodWatch) leave(namespace string) {
 	}
 }
 
+// handler returns the event handler for pods and budgets.
 func (p *PodWatch) handler() toolscache.ResourceEventHandler {
-	wake := func(objects ...any) {
+	requeue := func(objects ...any) {
 		for _, o := range objects {
 			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
@@ -151,19 +159,19 @@ func (p *PodWatch) handler() toolscache.ResourceEventHandler {
 				continue
 			}
 			for _, req := range p.Find(p.root, pod) {
-				p.wake(req.NamespacedName)
+				p.requeue(req.NamespacedName)
 			}
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(pod any) { wake(pod) },
-		DeleteFunc: func(pod any) { wake(pod) },
+		AddFunc:    func(pod any) { requeue(pod) },
+		DeleteFunc: func(pod any) { requeue(pod) },
 		UpdateFunc: func(old, pod any) {
 			if labels.Equals(old.(metav1.Object).GetLabels(), pod.(metav1.Object).GetLabels()) {
-				wake(pod)
+				requeue(pod)
 				return
 			}
-			wake(old, pod) // it may no longer match a selector
+			requeue(old, pod) // it may no longer match a selector
 		},
 	}
 }
@@ -172,17 +180,21 @@ func (p *PodWatch) handler() toolscache.ResourceEventHandler {
 // labels than the cache keeps is treated as one that any object may select.
 func stripToLabels(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		maker := m.Labels[v1.LabelSingleton]
+		createdFor := m.Labels[v1.LabelSingleton]
 		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
 		if slim.Bounded(&m.ObjectMeta) {
-			m.Annotations = map[string]string{annotationCrowded: v1.True}
-			m.Labels = map[string]string{v1.LabelSingleton: maker}
+			m.Annotations = map[string]string{annotationLabelsDropped: v1.True}
+			m.Labels = map[string]string{v1.LabelSingleton: createdFor}
 		}
 	}
 	return obj, nil
 }
 
-// annotationCrowded marks such pods in the cache. It is never written to the API server.
-const annotationCrowded = v1.Prefix + "more-labels-than-kept"
+// annotationLabelsDropped marks such pods in the cache. It is never written to the API server.
+const annotationLabelsDropped = v1.Prefix + "more-labels-than-kept"
 
-func Crowded(pod metav1.Object) bool { return pod.GetAnnotations()[annotationCrowded] != "" }
+// LabelsDropped reports whether the cache does not have the labels of a pod, because they are
+// too many.
+func LabelsDropped(pod metav1.Object) bool {
+	return pod.GetAnnotations()[annotationLabelsDropped] != ""
+}

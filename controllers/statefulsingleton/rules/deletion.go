@@ -14,6 +14,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
+// An object that is being deleted stays until no pod waits and no pod is stopping, and meanwhile starts
+// the waiting pods one after another (IsNeeded). A user can release all pods at once instead
+// (ReleasesAll), which ends the guarantee. If the object is gone although pods wait, because its
+// finalizer was removed, they are started one after another as well (releaseOrphans).
+
 // keepObject adds the finalizer that keeps a deleted object while pods wait. It acts before
 // the first grant.
 func keepObject(f *facts.Facts, p *Plan) {
@@ -41,54 +46,55 @@ func keepWrapper(f *facts.Facts, p *Plan) {
 	}
 }
 
-// letAllGo releases all pods at once and ends the guarantee: waiting pods start together,
-// and our finalizers are removed. In a terminating namespace waiting pods are not started.
-// Otherwise pods that another object selects as well are left to that object.
-func letAllGo(f *facts.Facts, p *Plan) {
+// releaseAll releases all pods of an object that is being deleted at once: waiting pods start
+// together, and our finalizers are removed. In a terminating namespace waiting pods are not
+// started. In any other, pods that another object selects as well are left to that object.
+func releaseAll(f *facts.Facts, p *Plan) {
 	if !f.ReleasesAll() {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range f.Pods {
 		if f.NamespaceGoes || !f.IsAlsoOfAnother(m) {
-			chains = append(chains, letGo(f, m)...)
+			chains = append(chains, releasePod(f, m)...)
 		}
 	}
 	p.Do(chains...)
 	p.Then(freeObject(f)...)
 }
 
-// letOrphansGo releases the pods of a deleted object, and starts the waiting ones one after
-// another.
-func letOrphansGo(f *facts.Facts, p *Plan) {
+// releaseOrphans releases the pods of an object that no longer exists: it removes our
+// finalizers, and starts the waiting pods one after another.
+func releaseOrphans(f *facts.Facts, p *Plan) {
 	if f.Object != nil {
 		return
 	}
 	chains := unprotectAll(f, func(*facts.Member) bool { return true })
 	if len(chains) == 0 && len(f.Blockers) == 0 && len(f.Waiting) > 0 {
-		chains = letGo(f, f.Waiting[0])
+		chains = releasePod(f, f.Waiting[0])
 	}
 	p.Do(chains...)
 }
 
-// unprotectAll returns actions that remove our finalizer from the pods that pass the
-// filter.
-func unprotectAll(f *facts.Facts, which func(*facts.Member) bool) []action.Chain {
+// unprotectAll returns the actions that remove our finalizer from the pods that pass the
+// filter, whether they have stopped or not.
+func unprotectAll(f *facts.Facts, filter func(*facts.Member) bool) []action.Chain {
 	var chains []action.Chain
 	for _, m := range f.Pods {
-		if m.Protected() && which(m) {
+		if m.Protected() && filter(m) {
 			chains = append(chains, action.Chain{Unprotect(m, ReasonLetGo)})
 		}
 	}
 	return chains
 }
 
-// letGo returns the actions that release a pod. A waiting pod is started.
-func letGo(f *facts.Facts, m *facts.Member) []action.Chain {
+// releasePod returns the actions that remove our finalizer from a pod, return it to its
+// ReplicaSet if it is detached, and start its program if it waits.
+func releasePod(f *facts.Facts, m *facts.Member) []action.Chain {
 	pod := m.Pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
 	m.ReturnTo(pod)
-	starts := startsLetGo(f, m)
+	starts := startsOnRelease(f, m)
 	if starts {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, children.GrantOf(pod.UID, f.Epoch()+1))
 	}
@@ -105,8 +111,8 @@ func letGo(f *facts.Facts, m *facts.Member) []action.Chain {
 	return []action.Chain{chain}
 }
 
-// startsLetGo reports whether the program of a pod is started when the pod is released.
-func startsLetGo(f *facts.Facts, m *facts.Member) bool {
+// startsOnRelease reports whether the program of a pod is started when the pod is released.
+func startsOnRelease(f *facts.Facts, m *facts.Member) bool {
 	if f.NamespaceGoes || !m.Lives() {
 		return false
 	}

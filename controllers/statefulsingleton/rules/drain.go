@@ -14,30 +14,36 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
 
-// succeed makes sure that a successor of the leaving holder waits on another Node.
-func succeed(f *facts.Facts, p *Plan) {
+// With onEviction ReplaceFirst, the budget refuses the eviction of the holder. If its Node is cordoned
+// (Facts.Leaving), another pod has to wait on another Node before the holder is deleted. A Deployment
+// does not create a second pod as long as it has one. So the operator detaches the holder from its
+// ReplicaSet, which then creates another pod. Rule supersede deletes the holder when that pod is at its
+// gate. If the Node is uncordoned, the holder is returned to its ReplicaSet, which deletes the other pod.
+
+// requestSuccessor makes sure that a successor of the leaving holder waits on another Node.
+func requestSuccessor(f *facts.Facts, p *Plan) {
 	m := f.Leaving
 	if m == nil || !f.Grants() || successorComes(f) {
 		return
 	}
-	p.Do(deletions(f.Waiting, ReasonCordoned, "its Node is cordoned as well, and the next pod is created on another Node", func(m *facts.Member) bool { return goesToo(f, m) })...)
+	p.Do(deletions(f.Waiting, ReasonCordoned, "its Node is cordoned as well, and the next pod is created on another Node", func(m *facts.Member) bool { return onCordonedToo(f, m) })...)
 	if len(p.Steps) > 0 || m.Detached() || m.Family.ReplicaSet == "" {
 		return
 	}
 	p.Do(detach(m))
 }
 
-// successorComes reports whether a successor of the leaving pod exists. Pods of a rollout
-// that fail to start do not count.
+// successorComes reports whether a successor of the leaving pod exists that may reach its gate.
+// A pod of a newer revision that fails to start does not count.
 func successorComes(f *facts.Facts) bool {
 	return slices.ContainsFunc(f.Successors(f.Leaving), func(next *facts.Member) bool {
 		return next.Family.ReplicaSet == f.Leaving.Family.ReplicaSet || next.StuckOn() == ""
 	})
 }
 
-// goesToo reports whether a waiting pod of the same Deployment is on a cordoned Node too,
+// onCordonedToo reports whether a waiting pod of the same Deployment is on a cordoned Node too,
 // and its ReplicaSet would recreate it on another one.
-func goesToo(f *facts.Facts, m *facts.Member) bool {
+func onCordonedToo(f *facts.Facts, m *facts.Member) bool {
 	switch {
 	case !m.Node.Cordoned,
 		m.Family.Owner != f.Leaving.Family.Owner,
@@ -70,10 +76,10 @@ func detach(m *facts.Member) action.Chain {
 	}}
 }
 
-// giveBack returns a detached pod to its ReplicaSet when it no longer has to leave its
+// returnDetached returns a detached pod to its ReplicaSet when it no longer has to leave its
 // Node. The ReplicaSet then has one pod too many, and deletes one that is not Ready. A pod
 // of an older revision is not returned, because its ReplicaSet has no place for it.
-func giveBack(f *facts.Facts, p *Plan) {
+func returnDetached(f *facts.Facts, p *Plan) {
 	if !f.Serves() {
 		return
 	}
@@ -107,9 +113,9 @@ func mayReturn(f *facts.Facts, m *facts.Member) bool {
 	return f.Deleting() || podstate.Ready(m.Pod)
 }
 
-// endUnwanted deletes a detached pod whose Deployment was scaled to 0, as its ReplicaSet
+// deleteUnwanted deletes a detached pod whose Deployment was scaled to 0, as its ReplicaSet
 // would have done. When the Deployment is deleted, the garbage collector deletes the pod.
-func endUnwanted(f *facts.Facts, p *Plan) {
+func deleteUnwanted(f *facts.Facts, p *Plan) {
 	if !f.Serves() {
 		return
 	}

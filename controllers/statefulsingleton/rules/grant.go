@@ -15,10 +15,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// grantNext grants the next pod if no pod may be running. The object was read before the
-// pods. If another operator granted a pod after the object was read, the object's
-// resourceVersion has changed, and the first write here fails. If it did so before, the
-// pods show it.
+// grantNext grants the next pod if no pod may be running. This is safe with two operators,
+// because the object was read before the pods. If the other operator named a holder after the
+// object was read, the object's resourceVersion has changed, and the first write here fails.
+// If it did so before, the object names the holder, and that pod is a blocker.
 func grantNext(f *facts.Facts, p *Plan) {
 	blocked := len(f.Blockers) > 0
 	if blocked || len(f.Waiting) == 0 || !f.Grants() {
@@ -35,8 +35,9 @@ func grantNext(f *facts.Facts, p *Plan) {
 	})
 }
 
-// completeGrant repeats the second write for a holder without a grant. The holder is never
-// replaced while that pod lives, because the operator that named it may still grant it.
+// completeGrant makes the second write for a holder without a grant, if the pass that named it
+// was interrupted. No other pod becomes the holder while that pod can still be granted,
+// because the operator that named it may still do so.
 func completeGrant(f *facts.Facts, p *Plan) {
 	for _, m := range f.Blockers {
 		if m.Holder && m.Lives() && !m.Granted() {
@@ -45,10 +46,10 @@ func completeGrant(f *facts.Facts, p *Plan) {
 	}
 }
 
-// adopt makes an already granted pod the holder if the named holder is gone: an object of
-// this name was deleted and recreated.
+// adopt makes a granted pod the holder if there is no other holder that may run: the object
+// was deleted and recreated, and the pod has the grant of the earlier one.
 func adopt(f *facts.Facts, p *Plan) {
-	if f.Object == nil || f.Elder() != nil || f.ReleasesAll() {
+	if f.Object == nil || f.OlderRival() != nil || f.ReleasesAll() {
 		return
 	}
 	if slices.ContainsFunc(f.Blockers, func(m *facts.Member) bool { return m.Holder }) {
@@ -73,7 +74,7 @@ func oldestGranted(members []*facts.Member) *facts.Member {
 	return oldest
 }
 
-// nameHolder returns the first write of a grant, which is the lock.
+// nameHolder returns the first write of a grant, which sets status.holder. It is the lock.
 func nameHolder(f *facts.Facts, m *facts.Member, epoch int64, reason string) action.Action {
 	object := f.Object.DeepCopy()
 	since := metav1.NewTime(f.Now)
@@ -92,10 +93,12 @@ func Grant(m *facts.Member, epoch int64) action.Action {
 		Detail: epochDetail(epoch)}
 }
 
+// epochDetail returns the detail of an action for the grant with that epoch.
 func epochDetail(epoch int64) string { return fmt.Sprintf("epoch %d", epoch) }
 
-// protect adds our finalizer to all pods that may be running, to keep them visible. Pods
-// that keep running when a deleted object is gone are no longer watched.
+// protect adds our finalizer to all pods that may be running, to keep them visible until they
+// have stopped. It adds none if the object is being deleted and is no longer needed: the
+// programs that run then keep running unobserved.
 func protect(f *facts.Facts, p *Plan) {
 	if f.Object == nil {
 		return
@@ -116,8 +119,9 @@ func protect(f *facts.Facts, p *Plan) {
 	p.Do(chains...)
 }
 
-// release removes our finalizer from pods that have stopped or are fenced.
-func release(f *facts.Facts, p *Plan) {
+// unprotectStopped removes our finalizer from pods that have stopped, or that can no longer run
+// because their machine is off.
+func unprotectStopped(f *facts.Facts, p *Plan) {
 	var chains []action.Chain
 	for _, m := range f.Pods {
 		if m.Standing == facts.Out && m.Protected() {
@@ -127,9 +131,9 @@ func release(f *facts.Facts, p *Plan) {
 	p.Do(chains...)
 }
 
-// Unprotect returns the patch that removes our finalizer. A proof that a pod has stopped
-// stays valid. The deletion of its object is valid only for the version that was read, so
-// in this case the patch requires it.
+// Unprotect returns the patch that removes our finalizer. If the reason is that the pod has
+// stopped, the patch applies to any version of the pod, because a stopped pod does not start
+// again. With ReasonLetGo it requires the version that was read.
 func Unprotect(m *facts.Member, reason string) action.Action {
 	pod := m.Pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
@@ -156,6 +160,7 @@ func repairReadiness(f *facts.Facts, p *Plan) {
 	p.Do(chains...)
 }
 
+// readiness returns the action that sets our readiness condition of a pod.
 func readiness(f *facts.Facts, m *facts.Member, status corev1.ConditionStatus) action.Action {
 	return action.Action{Verb: action.SetCondition, Object: withReadiness(m.Pod, status, f.Now), From: m.Pod, Reason: reasonReady,
 		Detail: string(status)}

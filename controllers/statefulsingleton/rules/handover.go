@@ -10,12 +10,12 @@ import (
 )
 
 // supersede deletes the running pod of an older revision once a pod of the newest revision
-// has been at its gate for long enough. A rolling update with surge waits for the new pod
-// to be Ready, and the new pod waits for the old one to stop. To resolve this, the old pod
-// is deleted, as the Deployment would do later. Nothing is deleted while another blocker
-// that is not superseded would block the new pod anyway. If there are several blockers,
-// those that were not created under this object are not superseded, because their
-// Deployment would not stop them all at once.
+// has been at its gate for long enough. This resolves a deadlock: a rolling update with surge
+// waits for the new pod to be Ready, and the new pod waits for the old one to stop. The
+// Deployment would delete the old pod later anyway. Nothing is deleted if another blocker is
+// not superseded, because it would block the new pod anyway. If there are several blockers,
+// those that were not created under this object are not superseded, because their Deployment
+// would not stop them all at once.
 func supersede(f *facts.Facts, p *Plan) {
 	if !f.Grants() {
 		return
@@ -42,7 +42,7 @@ func isSuperseded(f *facts.Facts, m *facts.Member) bool {
 		if next.NeedsClaimOf(m) {
 			return true
 		}
-		return next.Eligible() && next.Rests
+		return next.Eligible() && next.GateSteady
 	})
 }
 
@@ -54,18 +54,18 @@ func whySuperseded(f *facts.Facts, m *facts.Member) string {
 	return "a pod of the newest revision waits for it"
 }
 
-// endTimeout deletes the pods that block a late handover, if the spec allows that and they
+// endLateHandover deletes the pods that block a late handover, if the spec allows that and they
 // were created under this object. A pod whose successor cannot reach its gate keeps
 // running: deleting it would gain nothing, and the next pod of its revision would be
 // deleted as well.
-func endTimeout(f *facts.Facts, p *Plan) {
+func endLateHandover(f *facts.Facts, p *Plan) {
 	if !f.Late || !f.DeletesOnTimeout() {
 		return
 	}
 	var replaced []*facts.Member
 	chains := deletions(f.Blockers, ReasonTimeout, timeoutDetail, func(m *facts.Member) bool {
 		switch {
-		case !holdsUp(f, m), m.Terminating(), !f.MadeUnder(m):
+		case !blocksOthers(f, m), m.Terminating(), !f.MadeUnder(m):
 			return false
 		case f.MayBeReplaced(m):
 			replaced = append(replaced, m)
@@ -79,11 +79,11 @@ func endTimeout(f *facts.Facts, p *Plan) {
 // timeoutDetail is why such a pod is deleted.
 const timeoutDetail = "the handover takes longer than maxTransitionTime"
 
-// holdsUp reports whether another pod could start as soon as this one is gone.
-func holdsUp(f *facts.Facts, m *facts.Member) bool {
+// blocksOthers reports whether another pod could start as soon as this one has stopped.
+func blocksOthers(f *facts.Facts, m *facts.Member) bool {
 	switch {
 	case podstate.Ended(m.Pod), f.IsIdle(m), f.MayBeReplaced(m):
 		return true
 	}
-	return slices.ContainsFunc(f.Successors(m), (*facts.Member).Held)
+	return slices.ContainsFunc(f.Successors(m), (*facts.Member).AtGate)
 }

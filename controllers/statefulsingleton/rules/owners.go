@@ -8,12 +8,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
 
-// annotationTouched on a ReplicaSet or StatefulSet is when the operator last woke its
-// controller.
+// annotationTouched on a ReplicaSet or StatefulSet is when the operator last triggered its
+// controller by this annotation.
 const annotationTouched = v1.Prefix + "touched"
 
-// touchOwners wakes the controllers whose pods the guard rejected while the webhook was
-// down. Otherwise a ReplicaSet retries only after up to 16 minutes.
+// touchOwners annotates the owners whose pods the guard rejected while the webhook was down, so
+// that their controllers create the pods at once. Without that a ReplicaSet retries only after
+// up to 16 minutes.
 func touchOwners(f *facts.Facts, p *Plan) {
 	if f.Object == nil || f.ReleasesAll() {
 		return

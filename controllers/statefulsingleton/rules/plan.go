@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
 
-// Plan is the result of decide: the actions of a pass.
+// Plan is the result of Decide: the actions of a pass.
 type Plan = engine.Plan
 
 // Reasons of actions.
@@ -41,17 +41,18 @@ const (
 	ReasonCordoned   = "Cordoned"   // delete a waiting pod on a cordoned Node
 )
 
-// deletions returns a delete action for each pod that passes the check.
-func deletions(of []*facts.Member, reason, why string, goes func(*facts.Member) bool) []action.Chain {
+// deletions returns a delete action for each of the pods that passes the filter.
+func deletions(members []*facts.Member, reason, why string, filter func(*facts.Member) bool) []action.Chain {
 	var chains []action.Chain
-	for _, m := range of {
-		if goes(m) {
+	for _, m := range members {
+		if filter(m) {
 			chains = append(chains, Deletion(m, reason, why))
 		}
 	}
 	return chains
 }
 
+// Deletion returns the action that deletes a pod.
 func Deletion(m *facts.Member, reason, why string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.Pod, Reason: reason, Detail: why}}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
-// ReleaseOrder is the order in spec.release. It takes effect when the object is deleted. An
-// object is deleted only once, so the status only has to record the orders that came from
-// an earlier object of the same name.
+// ReleaseOrder is the order in spec.release, which a user identifies by an id. It takes effect
+// when the object is deleted, which happens once. So the status records only the orders that
+// are ignored, because the object was created with them: they were meant for an earlier object
+// of the same name.
 type ReleaseOrder struct{ Object *v1.StatefulSingleton }
 
 // IsOrdered reports whether all pods are released at once when the object is deleted.
@@ -31,7 +32,8 @@ func (r ReleaseOrder) id() string {
 	return o.ID
 }
 
-// result returns the result of an order. OrderWaiting is an order that will be executed.
+// result returns the result of the order with that id. OrderWaiting means that it takes effect
+// when the object is deleted.
 func (r ReleaseOrder) result(id string) v1.OrderResult {
 	s := &r.Object.Status
 	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool {

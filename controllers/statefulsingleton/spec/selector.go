@@ -14,6 +14,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
+// LabelsOf returns the labels of an object, as a set that selectors can match.
 func LabelsOf(obj metav1.Object) labels.Set { return obj.GetLabels() }
 
 // MaxPerNamespace is the max number of StatefulSingletons in a namespace: the API server
@@ -104,6 +105,7 @@ func Selects(s *v1.StatefulSingleton, have labels.Set) bool {
 	return true
 }
 
+// fulfils reports whether labels satisfy an expression of a selector.
 func fulfils(have labels.Set, e *metav1.LabelSelectorRequirement) bool {
 	value, there := have[e.Key]
 	switch e.Operator {
@@ -117,8 +119,8 @@ func fulfils(have labels.Set, e *metav1.LabelSelectorRequirement) bool {
 	return !there
 }
 
-// RulerOf returns the StatefulSingleton that manages a new pod: the oldest match, and a
-// terminating object only if there is no other; nil if there is none.
+// RulerOf returns the StatefulSingleton that manages a new pod, its ruler: the oldest one that
+// selects it, and one that is being deleted only if there is no other; nil if there is none.
 func RulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton {
 	var ruler *v1.StatefulSingleton
 	for i := range all {
@@ -133,7 +135,7 @@ func RulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton 
 	return ruler
 }
 
-// precedes reports whether the first of two matching objects manages a new pod.
+// precedes reports whether the first of two objects that select a new pod manages it.
 func precedes(a, b *v1.StatefulSingleton) bool {
 	deleted := a.DeletionTimestamp != nil
 	if deleted != (b.DeletionTimestamp != nil) {
@@ -142,9 +144,9 @@ func precedes(a, b *v1.StatefulSingleton) bool {
 	return Older(a, b)
 }
 
-// HoldsNewPods reports whether new pods get the gate, which ends when the operator removes
-// its finalizer. A deletion may begin in the middle of a rollout, when the old pod is
-// already terminating and its ReplicaSet recreates it.
+// HoldsNewPods reports whether new pods get the gate. An object that is being deleted still
+// holds them, until the operator removes its finalizer: a deletion may begin in the middle of
+// a rollout, when the old pod is already being deleted and its ReplicaSet recreates it.
 func HoldsNewPods(s *v1.StatefulSingleton) bool {
 	if s.DeletionTimestamp == nil {
 		return true
@@ -167,9 +169,9 @@ func Conflicting(s *v1.StatefulSingleton, all []v1.StatefulSingleton) []*v1.Stat
 		return nil
 	}
 	var found []*v1.StatefulSingleton
-	asked := requirements(s.Spec.Selector)
+	required := requirements(s.Spec.Selector)
 	for i := range all {
-		if other := &all[i]; other.Name != s.Name && overlapWith(s.Spec.Selector, asked, other.Spec.Selector) {
+		if other := &all[i]; other.Name != s.Name && overlapWith(s.Spec.Selector, required, other.Spec.Selector) {
 			found = append(found, other)
 		}
 	}
@@ -214,9 +216,9 @@ func Overlap(a, b *metav1.LabelSelector) bool {
 	return Usable(a) && overlapWith(a, requirements(a), b)
 }
 
-// overlapWith is overlap with the requirements of the first selector already computed.
-func overlapWith(a *metav1.LabelSelector, asked map[string]*requirement, b *metav1.LabelSelector) bool {
-	if !Usable(b) || plainlyApart(asked, b) {
+// overlapWith is Overlap with the requirements of the first selector already computed.
+func overlapWith(a *metav1.LabelSelector, required map[string]*requirement, b *metav1.LabelSelector) bool {
+	if !Usable(b) || plainlyApart(required, b) {
 		return false
 	}
 	for _, r := range requirements(a, b) {
@@ -229,14 +231,14 @@ func overlapWith(a *metav1.LabelSelector, asked map[string]*requirement, b *meta
 
 // plainlyApart reports whether a selector requires a different value of a label. This is
 // the usual case, and no further comparison is needed.
-func plainlyApart(asked map[string]*requirement, other *metav1.LabelSelector) bool {
+func plainlyApart(required map[string]*requirement, other *metav1.LabelSelector) bool {
 	for key, value := range other.MatchLabels {
-		if asked[key].rulesOut(value) {
+		if required[key].rulesOut(value) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(other.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
-		return e.Operator == metav1.LabelSelectorOpIn && asked[e.Key].rulesOut(e.Values...)
+		return e.Operator == metav1.LabelSelectorOpIn && required[e.Key].rulesOut(e.Values...)
 	})
 }
 
@@ -260,9 +262,12 @@ func isMalformed(e metav1.LabelSelectorRequirement) bool {
 
 // requirement is everything that selectors require of one label.
 type requirement struct {
+	// present and absent are true if the label must exist, or must not.
 	present, absent bool
-	among           sets.Set[string] // nil: any value
-	not             sets.Set[string]
+	// among are the permitted values; nil permits any.
+	among sets.Set[string]
+	// not are the excluded values.
+	not sets.Set[string]
 }
 
 // possible reports whether a pod can satisfy the requirement, with a value or without the
@@ -286,7 +291,7 @@ func (r *requirement) rulesOut(values ...string) bool {
 	return !slices.ContainsFunc(values, r.among.Has)
 }
 
-// add adds the requirement of an expression.
+// add combines the requirement with that of an expression.
 func (r *requirement) add(e *metav1.LabelSelectorRequirement) {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn:
@@ -300,6 +305,7 @@ func (r *requirement) add(e *metav1.LabelSelectorRequirement) {
 	}
 }
 
+// oneOf combines the requirement with a list of permitted values.
 func (r *requirement) oneOf(values ...string) {
 	r.present = true
 	if r.among == nil {
@@ -332,6 +338,7 @@ func requirements(selectors ...*metav1.LabelSelector) map[string]*requirement {
 	return wanted
 }
 
+// OverlapText returns the message about another object whose selector overlaps.
 func OverlapText(other *v1.StatefulSingleton) string {
 	text := fmt.Sprintf("a pod could also match StatefulSingleton %s, which selects %s, but may belong to only one; use a label with a different value in each selector, for example app",
 		other.Name, metav1.FormatLabelSelector(other.Spec.Selector))

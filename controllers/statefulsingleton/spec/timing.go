@@ -10,11 +10,11 @@ const (
 	// be created. Measured: they need 15 ms.
 	SettleAfter = 2 * time.Second
 
-	// RestsAfter is how long a gate must have been running before another pod is deleted
-	// for it. A kubelet that has just synced a pod syncs it again only after it has
+	// GateSteadyAfter is how long a gate must have been running before another pod is deleted
+	// for its pod. A kubelet that has just synced a pod syncs it again only after it has
 	// relisted the containers of its node, which happens every second (pod_workers.go:
 	// GetNewerThan). An earlier grant would wait for the relist while no program runs.
-	RestsAfter = 1500 * time.Millisecond
+	GateSteadyAfter = 1500 * time.Millisecond
 
 	// RemindAfter is the delay after a grant until the pod is patched again. It is longer
 	// than a kubelet needs to show a grant that it did not miss.
@@ -56,13 +56,14 @@ const (
 	GuardRetry    = 2 * time.Second
 	GuardReview   = 2 * GuardInterval
 
-	// again is the delay after a conflict. AfterActs is a safety net after a write, in case
-	// its watch event is lost.
-	Again     = 100 * time.Millisecond
+	// Again is the requeue delay after a write that failed with a conflict.
+	Again = 100 * time.Millisecond
+
+	// AfterActs is the requeue delay after a successful write, in case its watch event is lost.
 	AfterActs = 5 * time.Second
 
-	// OrphanLook is the delay before the pods of a deleted object are listed again; it
-	// doubles each time.
+	// OrphanLook is the delay before the pods of a deleted object are listed again. It doubles
+	// each time.
 	OrphanLook = time.Second
 
 	// FirstOwnerLook is the delay before owners whose pods were refused are listed again;
@@ -74,7 +75,7 @@ const (
 	// does not report refused pods, and a new one lacks its pods for a moment.
 	OwnerPatience = 10 * time.Second
 
-	// MakersRetry is the retry interval for listing pods that may wait for a deleted
-	// object.
-	MakersRetry = time.Second
+	// OrphanListRetry is the retry interval after the start of the operator, for listing pods
+	// that may wait for an object that was deleted meanwhile.
+	OrphanListRetry = time.Second
 )

@@ -27,9 +27,9 @@ func TestTimesFitTogether(t *testing.T) {
 		longer, shorter time.Duration
 	}{
 		{"every API server knows a new object before it starts a pod", spec.SettleAfter, 10 * guardKnows},
-		{"a kubelet has relisted its containers before the old pod is deleted", spec.RestsAfter, relist},
+		{"a kubelet has relisted its containers before the old pod is deleted", spec.GateSteadyAfter, relist},
 		{"a kubelet that observed a grant is not reminded of it", spec.RemindAfter, slowestGap},
-		{"a starting pod has time to reach its gate", spec.NewestPatience, spec.RestsAfter},
+		{"a starting pod has time to reach its gate", spec.NewestPatience, spec.GateSteadyAfter},
 		{"a mirror pod is recreated before another pod starts", spec.MirrorReturns, mirrorResync},
 		{"a wrong policy is checked more often than a correct one", spec.GuardInterval, spec.GuardRetry},
 		{"an object is requeued after the guard has been checked", spec.GuardReview, spec.GuardInterval},

@@ -19,6 +19,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
 
+// Limits of the pods that get the gate, and of the errors about them.
+const (
+	// MaxContainers is the max number of containers of a pod, including init containers.
+	MaxContainers = 200
+	// MaxOurs is the max number of containers that the operator adds, besides one for each image.
+	MaxOurs = 3
+	// MaxFaults is the max number of errors of one kind.
+	MaxFaults = 10
+)
+
 // UnreadParts returns the parts of an object that the operator could not decode, with the
 // errors.
 func UnreadParts(s *v1.StatefulSingleton) unread.Parts {
@@ -72,11 +82,12 @@ func Validate(s *v1.StatefulSingleton) field.ErrorList {
 	return append(errs, validateContainers(spec.Containers, at.Child("containers"))...)
 }
 
+// ValidateSelector validates a selector. It rejects one that selects unrelated pods or none.
 func ValidateSelector(selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(at, "set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
-	if !SaysWhich(selector) {
+	if !RequiresValue(selector) {
 		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; "+
 			"a selector with only NotIn, Exists or DoesNotExist would match unrelated pods")}
 	}
@@ -100,13 +111,14 @@ func ValidateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	return nil
 }
 
-// SaysWhich reports whether a selector requires the value of a label.
-func SaysWhich(selector *metav1.LabelSelector) bool {
+// RequiresValue reports whether a selector requires the value of a label.
+func RequiresValue(selector *metav1.LabelSelector) bool {
 	return len(selector.MatchLabels) > 0 || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
 		return e.Operator == metav1.LabelSelectorOpIn
 	})
 }
 
+// validateContainers validates the names in spec.containers.
 func validateContainers(names []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range names {
@@ -160,6 +172,7 @@ func releaseWarnings(s *v1.StatefulSingleton) []string {
 	}
 }
 
+// NotGuarded returns the message about a namespace that the guard excludes.
 func NotGuarded(namespace string) string {
 	return "the operator does not guard namespace " + namespace
 }
@@ -184,12 +197,3 @@ func AnnotationWarnings(s *v1.StatefulSingleton) []string {
 	}
 	return all
 }
-
-// MaxContainers is the max number of containers of a pod, including init containers.
-// MaxOurs is the max number of containers that we add, besides one for each image.
-// MaxFaults is the max number of errors of one kind.
-const (
-	MaxContainers = 200
-	MaxOurs       = 3
-	MaxFaults     = 10
-)

@@ -15,7 +15,7 @@ import (
 // withCauses adds to condition Degraded why the pod whose turn it is does not run. A reason
 // that needs manual intervention anyway is kept.
 func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
-	why := turnKept(f)
+	why := delayNotice(f)
 	bad := c.Status == metav1.ConditionTrue
 	switch {
 	case why.Reason == "":
@@ -32,22 +32,22 @@ func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// turnKept returns what has been keeping the pod whose turn it is from running, and the
-// remedy; empty if nothing does for long. A reported cause is kept until it is known to be
+// delayNotice returns why the pod whose turn it is does not run, and the remedy; empty if it runs,
+// or has not been delayed for long. A reported cause is kept until a read shows that it is
 // resolved.
-func turnKept(f *facts.Facts) engine.Notice {
+func delayNotice(f *facts.Facts) engine.Notice {
 	d := &f.Delay
 	switch {
 	case d.Lasts && !d.RunsUnready():
-		return engine.Notice{Reason: v1.ReasonPodFailing, Message: toldOf(f)}
+		return engine.Notice{Reason: v1.ReasonPodFailing, Message: delayMessage(f)}
 	case d.Unread || (d.Known() && d.Pod == ""):
-		return keptFrom(f, v1.ConditionDegraded)
+		return lastNotice(f, v1.ConditionDegraded)
 	}
 	return engine.Notice{}
 }
 
-// toldOf returns the message about the pod that does not run.
-func toldOf(f *facts.Facts) string {
+// delayMessage returns the message about the pod that does not run.
+func delayMessage(f *facts.Facts) string {
 	d := &f.Delay
 	text := d.Tell(d.What, f.Object.Namespace, d.Pod)
 	if m := f.Active; m != nil && m.Name() == d.Pod && m.Lives() && m.Granted() {
@@ -56,22 +56,23 @@ func toldOf(f *facts.Facts) string {
 	return text
 }
 
-// keptFrom returns a condition of the last pass if it is about a failing pod.
-func keptFrom(f *facts.Facts, kind string) engine.Notice {
-	was := meta.FindStatusCondition(f.Object.Status.Conditions, kind)
-	if was == nil || was.Status != metav1.ConditionTrue || was.Reason != v1.ReasonPodFailing {
+// lastNotice returns the reason and message of a condition in the last pass, if it was True with
+// reason PodFailing; else it returns an empty notice.
+func lastNotice(f *facts.Facts, kind string) engine.Notice {
+	last := meta.FindStatusCondition(f.Object.Status.Conditions, kind)
+	if last == nil || last.Status != metav1.ConditionTrue || last.Reason != v1.ReasonPodFailing {
 		return engine.Notice{}
 	}
-	return kstatus.Notice(was)
+	return kstatus.Notice(last)
 }
 
 // waitsForPerson reports whether the pod whose turn it is needs manual intervention to run.
 func waitsForPerson(f *facts.Facts) bool {
 	switch d := &f.Delay; {
-	case turnKept(f).Reason == "":
+	case delayNotice(f).Reason == "":
 		return false
 	case d.Known():
 		return d.NeedsPerson()
 	}
-	return keptFrom(f, v1.ConditionStalled).Reason != ""
+	return lastNotice(f, v1.ConditionStalled).Reason != ""
 }

@@ -77,9 +77,10 @@ func handoverTook(holder *v1.Holder, began *metav1.Time) (took time.Duration, gr
 	return max(holder.Since.Sub(began.Time), 0), true
 }
 
+// PhaseOf returns the phase of the object.
 func PhaseOf(f *facts.Facts) v1.Phase {
 	switch {
-	case f.Invalid != "", f.Crowded, f.Elder() != nil, f.Several(), f.Late:
+	case f.Invalid != "", f.BeyondLimit, f.OlderRival() != nil, f.Several(), f.Late:
 		return v1.PhaseFailed
 	case f.Handover:
 		return v1.PhaseTransitioning
@@ -100,6 +101,7 @@ func messageOf(f *facts.Facts, s *v1.StatefulSingletonStatus) string {
 	return meta.FindStatusCondition(s.Conditions, v1.ConditionAvailable).Message
 }
 
+// available returns condition Available.
 func available(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionAvailable, Status: metav1.ConditionFalse}
 	switch {
@@ -135,6 +137,7 @@ func whyNotReady(m *facts.Member) string {
 	return ""
 }
 
+// progressing returns condition Progressing.
 func progressing(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue}
 	switch {
@@ -142,8 +145,8 @@ func progressing(f *facts.Facts) metav1.Condition {
 		c.Reason, c.Message = v1.ReasonReleasing, releasing(f)
 	case !f.Handover:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover in progress"
-	case comingUp(f) != "":
-		c.Reason, c.Message = v1.ReasonWaitingForPod, comingUp(f)
+	case successorAwaited(f) != "":
+		c.Reason, c.Message = v1.ReasonWaitingForPod, successorAwaited(f)
 	case len(f.Blockers) > 0:
 		c.Reason = v1.ReasonWaitingForStop
 		c.Message = fmt.Sprintf("%s; waiting: %s", waitedFor(f), someOf(f.Waiting))
@@ -229,16 +232,18 @@ var troubles = []func(*facts.Facts) (reason, message string){
 	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, rules.EndedByNode, containersMissing, rules.NotReplacedFirst,
 }
 
+// notServed reports an object that manages no pods.
 func notServed(f *facts.Facts) (reason, message string) {
 	switch {
 	case f.Invalid != "":
 		return v1.ReasonInvalidSpec, "the spec is invalid, and no pod is started: " + f.Invalid
-	case f.Crowded:
+	case f.BeyondLimit:
 		return v1.ReasonTooMany, fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", spec.MaxPerNamespace)
 	}
 	return "", ""
 }
 
+// severalRunning reports that several pods may be running the program.
 func severalRunning(f *facts.Facts) (reason, message string) {
 	if !f.Several() {
 		return "", ""
@@ -246,6 +251,7 @@ func severalRunning(f *facts.Facts) (reason, message string) {
 	return v1.ReasonSeveralRunning, severalRun(f) + ". " + allButOne(f)
 }
 
+// nodeLost reports a pod that may be running its program on a Node that is not Ready.
 func nodeLost(f *facts.Facts) (reason, message string) {
 	m := onLostNode(f)
 	if m == nil {
@@ -295,6 +301,7 @@ func writeUndone(f *facts.Facts) (reason, message string) {
 	return v1.ReasonWriteRefused, message
 }
 
+// tooLate reports a handover that has exceeded spec.maxTransitionTime.
 func tooLate(f *facts.Facts) (reason, message string) {
 	if !f.Late {
 		return "", ""
@@ -304,7 +311,7 @@ func tooLate(f *facts.Facts) (reason, message string) {
 
 // lateText returns the message about a handover that takes too long, and the reason.
 func lateText(f *facts.Facts) string {
-	late := fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s", *f.Object.Spec.MaxTransitionTime, whatHolds(f))
+	late := fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s", *f.Object.Spec.MaxTransitionTime, waitReason(f))
 	if len(f.Waiting) == 0 {
 		return late
 	}
@@ -362,20 +369,21 @@ func whyFailing(m *facts.Member) string {
 	return ""
 }
 
-func whatHolds(f *facts.Facts) string {
+// waitReason returns the message about the state that a handover waits for.
+func waitReason(f *facts.Facts) string {
 	switch {
-	case comingUp(f) != "":
-		return comingUp(f)
+	case successorAwaited(f) != "":
+		return successorAwaited(f)
 	case len(f.Blockers) > 0:
 		return waitedFor(f)
 	}
 	return hindrance(f, f.Waiting[0])
 }
 
-// comingUp returns why the old pod of a rollout, or a pod that has to leave its Node, keeps
-// running: its successor has not reached its gate. It returns "" if the handover does not
-// wait for that.
-func comingUp(f *facts.Facts) string {
+// successorAwaited returns the message of a handover that waits until the successor of the
+// running pod is at its gate, in a rollout or while the pod has to leave its Node; "" if the
+// handover does not wait for that.
+func successorAwaited(f *facts.Facts) string {
 	if len(f.Blockers) != 1 || !f.Blockers[0].Lives() {
 		return ""
 	}
@@ -389,14 +397,14 @@ func comingUp(f *facts.Facts) string {
 			rules.RunsOn(f, old), old.Pod.Namespace, old.Family.ReplicaSet) + rules.ToStay(f, old)
 	case obstacle(next) != "":
 		return fmt.Sprintf("%s; pod %s will replace it, but %s", rules.RunsOn(f, old), next.Name(), obstacle(next)) + rules.ToStay(f, old)
-	case !next.Rests:
+	case !next.GateSteady:
 		return fmt.Sprintf("%s until its replacement, pod %s, waits at its gate", rules.RunsOn(f, old), next.Name()) + rules.ToStay(f, old)
 	}
 	return ""
 }
 
-// nextFor returns the successor of an old pod; nil if there is none. In a rollout the
-// successor has to be the next pod.
+// nextFor returns the successor of an old pod; nil if there is none. In a rollout only the pod
+// that starts next counts.
 func nextFor(f *facts.Facts, old *facts.Member) *facts.Member {
 	found := f.Successors(old)
 	if len(found) == 0 || (old != f.Leaving && found[0] != f.Waiting[0]) {
@@ -449,6 +457,7 @@ func unlessFound(kind, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1.ReasonHealthy, Message: message}
 }
 
+// unmanagedPod returns condition UnmanagedPod.
 func unmanagedPod(f *facts.Facts) metav1.Condition {
 	c := unlessFound(v1.ConditionUnmanagedPod, "no pod may be running the program without the gate")
 	found := slices.DeleteFunc(slices.Clone(f.Blockers), func(m *facts.Member) bool { return !m.IsUnmanaged() })
@@ -463,6 +472,7 @@ func unmanagedPod(f *facts.Facts) metav1.Condition {
 	return c
 }
 
+// selectorConflict returns condition SelectorConflict.
 func selectorConflict(f *facts.Facts) metav1.Condition {
 	c := unlessFound(v1.ConditionSelectorConflict, "no pod can match another StatefulSingleton as well")
 	if len(f.Rivals) == 0 {
@@ -470,12 +480,13 @@ func selectorConflict(f *facts.Facts) metav1.Condition {
 	}
 	c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonSelectorsOverlap
 	c.Message = spec.OverlapText(f.Rivals[0]) + "; this one is older and controls the pods of both"
-	if elder := f.Elder(); elder != nil {
-		c.Message = spec.OverlapText(elder) + "; that one is older, and this one starts no pod"
+	if older := f.OlderRival(); older != nil {
+		c.Message = spec.OverlapText(older) + "; that one is older, and this one starts no pod"
 	}
 	return c
 }
 
+// rolloutHeld returns condition RolloutHeld.
 func rolloutHeld(f *facts.Facts) metav1.Condition {
 	c := unlessFound(v1.ConditionRolloutHeld, "no rollout is blocked by pods that wait for their turn")
 	rules.OwnerUnknown(f, &c)
@@ -490,6 +501,7 @@ func rolloutHeld(f *facts.Facts) metav1.Condition {
 	return c
 }
 
+// guardMissing returns condition GuardMissing.
 func guardMissing(f *facts.Facts) metav1.Condition {
 	c := unlessFound(v1.ConditionGuardMissing, "the API server refuses pods without the gate")
 	if f.Unguarded.Message != "" {
@@ -499,6 +511,7 @@ func guardMissing(f *facts.Facts) metav1.Condition {
 	return c
 }
 
+// severalRun returns the message that several pods may be running the program.
 func severalRun(f *facts.Facts) string {
 	return fmt.Sprintf("%d pods may be running the program at the same time, but at most one should: %s", len(f.Started), listed(f.Started))
 }
@@ -549,6 +562,7 @@ func listed(members []*facts.Member) string {
 	})
 }
 
+// list returns the names of up to MaxNamed pods, and the number of the others.
 func list(members []*facts.Member, name func(*facts.Member) string) string {
 	names := make([]string, 0, MaxNamed)
 	for _, m := range members[:min(len(members), MaxNamed)] {

@@ -203,7 +203,7 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	w := fixture.WorldOf(fixture.Singleton("db").Containers("other"), fixture.Ungated("a").Serving(), fixture.Ungated("b").Serving())
 	for _, m := range w.Pods {
-		m.LookAt(w.Object)
+		m.Inspect(w.Object)
 	}
 	if s := status.Summarize(facts.Derive(w)); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
 		t.Errorf("two programs run, and the phase is %s, with conditions %v", s.Phase, s.Conditions)

@@ -40,11 +40,11 @@ type Reporter struct {
 // the outcome of the pass.
 func (r *Reporter) Report(ctx context.Context, key types.NamespacedName, f *facts.Facts, p *rules.Plan, outcomes []action.Outcome) report.Outcome {
 	overtaken, failed := judgeWrites(outcomes)
-	known := r.Reader.Of(key)
-	known.Refused.Learn(failed)
-	f.Refused = known.Refused.Text()
+	memory := r.Reader.Of(key)
+	memory.Refused.Learn(failed)
+	f.Refused = memory.Refused.Text()
 	r.emit(f.Object, outcomes)
-	r.learnUndone(known, f, outcomes)
+	r.learnUndone(memory, f, outcomes)
 	if f.Object == nil {
 		return r.afterDeletion(ctx, key, len(p.Steps) == 0 && len(f.Waiting) == 0, failed)
 	}
@@ -61,15 +61,15 @@ func (r *Reporter) Report(ctx context.Context, key types.NamespacedName, f *fact
 }
 
 // learnUndone records which writes were reverted, and emits an event for each new one.
-func (r *Reporter) learnUndone(known *observe.Remembered, f *facts.Facts, outcomes []action.Outcome) {
-	news := known.Undone.Learn(outcomes, f.Now)
+func (r *Reporter) learnUndone(memory *observe.Remembered, f *facts.Facts, outcomes []action.Outcome) {
+	news := memory.Undone.Learn(outcomes, f.Now)
 	if f.Object == nil {
 		return
 	}
 	for _, o := range news {
 		r.warn(f, o.Object, v1.EventWriteUndone, "Write", undone.About(o))
 	}
-	f.Undone = known.Undone.Held(f.Object.Generation, f.Now)
+	f.Undone = memory.Undone.Held(f.Object.Generation, f.Now)
 }
 
 // judgeWrites reports whether a write failed because the object had changed since it was
@@ -94,9 +94,9 @@ func (r *Reporter) afterDeletion(ctx context.Context, key types.NamespacedName, 
 	forgetMetrics(key)
 	looks := 0
 	if atRest {
-		known := r.Reader.Of(key)
-		known.Orphans++
-		looks = known.Orphans
+		memory := r.Reader.Of(key)
+		memory.Orphans++
+		looks = memory.Orphans
 	}
 	switch {
 	case failed != nil:
@@ -164,7 +164,7 @@ func (r *Reporter) announceUnmanaged(f *facts.Facts, before, status *v1.Stateful
 
 // announceTimeout emits one event for a handover that exceeds spec.maxTransitionTime.
 func (r *Reporter) announceTimeout(f *facts.Facts, before *v1.StatefulSingletonStatus) {
-	if !f.Late || f.Several() || saidTimeout(before) {
+	if !f.Late || f.Several() || timeoutReported(before) {
 		return
 	}
 	timeoutsTotal.Inc()
@@ -175,9 +175,9 @@ func (r *Reporter) announceTimeout(f *facts.Facts, before *v1.StatefulSingletonS
 	r.warn(f, first, v1.EventTransitionTimeout, "Handover", lateText(f))
 }
 
-// saidTimeout reports whether the phase was already Failed for a reason other than several
-// running pods, which does not count as a timeout.
-func saidTimeout(s *v1.StatefulSingletonStatus) bool {
+// timeoutReported reports whether a status already reports a handover that exceeds
+// spec.maxTransitionTime: its phase is Failed, for a reason other than several running pods.
+func timeoutReported(s *v1.StatefulSingletonStatus) bool {
 	switch degradedReason(s) {
 	case "", v1.ReasonSeveralRunning:
 		return false

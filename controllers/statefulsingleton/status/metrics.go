@@ -43,6 +43,7 @@ func init() {
 	actionsTotal.WithLabelValues(action.Patch.Label(), rules.ReasonGrant) // start at 0, so that Prometheus sees the first increase
 }
 
+// forgetMetrics removes the metrics of a deleted object.
 func forgetMetrics(key types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	waitingGauge.DeletePartialMatch(labels)

@@ -27,13 +27,13 @@ var Effects = kstatus.Effects{
 
 // withKstatus adds the conditions that tools wait for.
 func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Condition {
-	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
-	bad := says(v1.ConditionDegraded)
+	find := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
+	bad := find(v1.ConditionDegraded)
 	v := Effects.Of(conditions)
-	v.Idle = says(v1.ConditionAvailable).Reason == v1.ReasonNoPods
+	v.Idle = find(v1.ConditionAvailable).Reason == v1.ReasonNoPods
 	switch {
-	case f.Elder() != nil && v.Blocker.Reason == "":
-		v.Blocker = kstatus.Notice(says(v1.ConditionSelectorConflict))
+	case f.OlderRival() != nil && v.Blocker.Reason == "":
+		v.Blocker = kstatus.Notice(find(v1.ConditionSelectorConflict))
 	case bad.Reason == v1.ReasonNodeLost && onLostNode(f).Node.Missing:
 		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts after FenceAfter
 	case bad.Reason == v1.ReasonPodFailing && waitsForPerson(f):

@@ -106,6 +106,7 @@ func (h *PodHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return h.hold(ctx, req, ruler)
 }
 
+// refused returns the response that rejects a pod.
 func refused(ruler *v1.StatefulSingleton, errs field.ErrorList) admission.Response {
 	errs = errs[:min(len(errs), spec.MaxFaults)]
 	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold back this pod: %v", ruler.Name, errs.ToAggregate()))
@@ -197,6 +198,7 @@ func Changes(before, after *corev1.Pod) ([]operation, error) {
 	return differ("", from, to), nil
 }
 
+// differ returns the JSON patch from one value to another at a path.
 func differ(path string, from, to any) []operation {
 	if reflect.DeepEqual(from, to) {
 		return nil
@@ -214,9 +216,8 @@ func differ(path string, from, to any) []operation {
 	return []operation{{Op: "replace", Path: path, Value: to}}
 }
 
-// These two functions remove nothing: an injection only adds, and changes the order of init
-// containers.
-
+// differInMap returns the JSON patch from one map to another. It removes no key, because an
+// injection only adds.
 func differInMap(path string, from, to map[string]any) []operation {
 	var patch []operation
 	for _, key := range sets.List(sets.KeySet(to)) {
@@ -230,6 +231,8 @@ func differInMap(path string, from, to map[string]any) []operation {
 	return patch
 }
 
+// differInList returns the JSON patch from one list to another. It removes no entry, because an
+// injection only adds entries, and changes the order of init containers.
 func differInList(path string, from, to []any) []operation {
 	var patch []operation
 	from = slices.Clone(from)
@@ -270,35 +273,38 @@ type Validator struct {
 
 var _ admission.Validator[*v1.StatefulSingleton] = &Validator{}
 
+// ValidateCreate validates a new object.
 func (v *Validator) ValidateCreate(ctx context.Context, s *v1.StatefulSingleton) (admission.Warnings, error) {
 	s = spec.WithDefaults(s)
 	errs := spec.Validate(s)
 	if len(errs) == 0 {
-		errs = v.besides(ctx, s)
+		errs = v.validateAmongOthers(ctx, s)
 	}
 	return append(spec.Warnings(s, v.Namespace), spec.AnnotationWarnings(s)...), refuse(s, errs)
 }
 
+// ValidateUpdate validates a changed object.
 func (v *Validator) ValidateUpdate(_ context.Context, old, s *v1.StatefulSingleton) (admission.Warnings, error) {
-	var said admission.Warnings
+	var warnings admission.Warnings
 	if !maps.Equal(old.Annotations, s.Annotations) {
-		said = spec.AnnotationWarnings(s)
+		warnings = spec.AnnotationWarnings(s)
 	}
 	old.Spec.DeletionProtection = s.Spec.DeletionProtection // it can always be switched off
 	if s.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
-		return said, nil // changes of finalizers and labels are allowed with any spec
+		return warnings, nil // changes of finalizers and labels are allowed with any spec
 	}
 	s = spec.WithDefaults(s)
-	return append(spec.Warnings(s, v.Namespace), said...), refuse(s, spec.Validate(s))
+	return append(spec.Warnings(s, v.Namespace), warnings...), refuse(s, spec.Validate(s))
 }
 
+// ValidateDelete admits all deletions.
 func (v *Validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// besides validates an object against the existing ones. A condition reports a violation
+// validateAmongOthers validates an object against the existing ones. A condition reports a violation
 // that a lagging cache lets pass.
-func (v *Validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
+func (v *Validator) validateAmongOthers(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
 	var all v1.StatefulSingletonList
 	if err := v.Singletons.List(ctx, &all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Allowing a StatefulSingleton without a check for overlaps: failed to list the others")
@@ -315,6 +321,7 @@ func (v *Validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.
 	return nil
 }
 
+// refuse returns the error that rejects an object; nil if there are no errors.
 func refuse(s *v1.StatefulSingleton, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

@@ -8,22 +8,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// Next returns the pod to start; nil if none can start. If several pods wait, only a pod
-// whose gate runs is started: another pod might never reach its gate, and would block the
-// others. after is the delay until the next look.
+// Next returns the pod to start; nil if none can start now. If several pods wait, only a pod
+// that is at its gate is started: another pod might not reach its gate, and would then block
+// the others. A pod of an older revision yields to one of the newest revision for
+// NewestPatience: Next then returns nil, and the delay after which to decide again.
 func Next(f *facts.Facts) (next *facts.Member, after time.Duration) {
 	if len(f.Waiting) == 1 {
 		return onlyOne(f), 0
 	}
-	olderIsHeld := slices.ContainsFunc(f.Waiting, func(m *facts.Member) bool { return m.Family.Outdated && m.Held() })
+	olderAtGate := slices.ContainsFunc(f.Waiting, func(m *facts.Member) bool { return m.Family.Outdated && m.AtGate() })
 	for _, m := range f.Waiting { // sorted by byTurn
 		if !m.Eligible() {
 			continue
 		}
-		if m.Held() && m.Lasts() {
+		if m.AtGate() && m.GateLasts() {
 			return m, 0
 		}
-		if m.Family.Outdated || !olderIsHeld {
+		if m.Family.Outdated || !olderAtGate {
 			continue
 		}
 		if left := f.Until(m.Pod.CreationTimestamp.Time, spec.NewestPatience); left > 0 {
@@ -36,15 +37,15 @@ func Next(f *facts.Facts) (next *facts.Member, after time.Duration) {
 // onlyOne returns the only waiting pod; nil if it cannot start.
 func onlyOne(f *facts.Facts) *facts.Member {
 	m := f.Waiting[0]
-	if !m.Eligible() || !m.Lasts() {
+	if !m.Eligible() || !m.GateLasts() {
 		return nil
 	}
 	return m
 }
 
-// clearWay deletes waiting pods of an older revision that use a volume which a pod of the
-// newest revision needs on another node. They have never run their program.
-func clearWay(f *facts.Facts, p *Plan) {
+// unblockNewest deletes waiting pods of an older revision that use a volume which a pod of the
+// newest revision needs on another node. Their programs have not started.
+func unblockNewest(f *facts.Facts, p *Plan) {
 	if !f.Grants() {
 		return
 	}

@@ -8,7 +8,7 @@ func byTurn(a, b *Member) int {
 	return cmp.Or(
 		first(a.Eligible(), b.Eligible()),
 		first(!a.Family.Outdated, !b.Family.Outdated),
-		first(a.Held(), b.Held()),
+		first(a.AtGate(), b.AtGate()),
 		a.Pod.CreationTimestamp.Compare(b.Pod.CreationTimestamp.Time),
 		cmp.Compare(a.Name(), b.Name()),
 	)

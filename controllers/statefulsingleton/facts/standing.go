@@ -11,13 +11,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-func (w *World) judge(m *Member) verdict {
+// verdictOf returns the part of a member that follows from the world.
+func (w *World) verdictOf(m *Member) verdict {
 	return verdict{
 		Standing:   w.standingOf(m),
 		Holder:     w.isHolder(m),
 		Replaced:   wasReplaced(w, m),
 		PoweredOff: w.isPoweredOff(m),
-		Rests:      m.Held() && w.Since(m.HeldSince) >= spec.RestsAfter,
+		GateSteady: m.AtGate() && w.Since(m.AtGateSince) >= spec.GateSteadyAfter,
 	}
 }
 
@@ -60,7 +61,7 @@ func (w *World) MayRun(m *Member) bool {
 		// can neither, because its resourceVersion has changed.
 		return w.isHolder(m) && m.Lives()
 	}
-	return !w.isNewcomer(m)
+	return !w.isAfterObject(m)
 }
 
 // NeedsGrant reports whether the pod cannot start its program before it gets a grant.
@@ -92,20 +93,20 @@ func (w *World) isPoweredOff(m *Member) bool {
 	return m.Node.Missing && w.Since(m.Node.MissingSince) >= spec.FenceAfter
 }
 
-// isNewcomer reports whether the pod may have been created after its object lost our
-// finalizer, while another finalizer still keeps the object. The guarantee does not cover
-// such a pod.
-func (w *World) isNewcomer(m *Member) bool {
+// isAfterObject reports whether the pod may have been created after the operator had
+// finished the deletion of its object, while the finalizer of another client still keeps the
+// object. The guarantee does not cover such a pod.
+func (w *World) isAfterObject(m *Member) bool {
 	if w.Object == nil || spec.HoldsNewPods(w.Object) {
 		return false
 	}
 	return w.Object.DeletionTimestamp.Before(&m.Pod.CreationTimestamp)
 }
 
-// MadeUnder reports whether the pod was created under this object: it has the gate, and the
-// webhook recorded the object's UID in it. Any other pod existed before the object or
-// bypassed the webhook, and this object has no right to delete it. Labels and creation
-// times are no proof.
+// MadeUnder reports whether the pod was created while this object existed: it has the gate,
+// and the webhook recorded the object's UID in it. Any other pod is older than the object or
+// bypassed the webhook, and is not deleted for this object. Labels and creation times are no
+// proof.
 func (w *World) MadeUnder(m *Member) bool {
 	return m.Gated && m.Pod.Annotations[v1.AnnotationSingletonUID] == string(w.Object.UID)
 }
@@ -116,15 +117,15 @@ func (w *World) IsAlsoOfAnother(m *Member) bool {
 	return slices.ContainsFunc(w.Rivals, func(s *v1.StatefulSingleton) bool { return spec.Selects(s, spec.LabelsOf(m.Pod)) })
 }
 
-// cameThrough reports whether the kubelet's status shows that the gate of a pod without a
-// grant let something through. Our gate never does, so this gate is not ours, or was
+// passedGate reports whether the kubelet's status shows that the program of a pod passed the
+// gate without a grant. Our gate does not allow that, so this gate is not ours, or was
 // modified. Only behavior that our gate never shows before the grant is detected: it exits
 // successfully, or its startup probe succeeds.
-func (m *Member) cameThrough() bool {
+func (m *Member) passedGate() bool {
 	if m.Granted() {
 		return false
 	}
-	if wait := statusOf(m.Pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && children.EndedWell(wait) {
+	if wait := statusOf(m.Pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && children.EndedCleanly(wait) {
 		return slices.ContainsFunc(m.Pod.Spec.InitContainers, children.IsWait)
 	}
 	return slices.ContainsFunc(m.Pod.Spec.Containers, func(c corev1.Container) bool {

@@ -15,15 +15,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// notReplaced returns a pod of an unknown owner that has waited for long, and the running
-// pod for which it waits; nil if there is none.
-func notReplaced(f *facts.Facts) (next, old *facts.Member) {
+// waitsForUnknown returns a pod of an unknown owner that has waited for
+// UnknownOwnerPatience, and the running pod that it may want to replace; nil if there is none.
+func waitsForUnknown(f *facts.Facts) (next, old *facts.Member) {
 	old = f.Active
 	if old == nil || !old.Lives() {
 		return nil, nil
 	}
 	for _, m := range f.Waiting {
-		if m.Held() && m.WaitsForUnknown(old) && f.Since(m.HeldSince) >= spec.UnknownOwnerPatience {
+		if m.AtGate() && m.WaitsForUnknown(old) && f.Since(m.AtGateSince) >= spec.UnknownOwnerPatience {
 			return m, old
 		}
 	}
@@ -48,9 +48,10 @@ func notReplacedText(f *facts.Facts, next, old *facts.Member) string {
 	return text + "If it is a standby, no action is needed"
 }
 
-// OwnerUnknown sets condition RolloutHeld for pods whose owner is unknown.
+// OwnerUnknown sets condition RolloutHeld to True if a pod whose owner is unknown has waited for
+// long.
 func OwnerUnknown(f *facts.Facts, c *metav1.Condition) {
-	next, old := notReplaced(f)
+	next, old := waitsForUnknown(f)
 	switch {
 	case next == nil:
 	case next.Replaced:
@@ -85,11 +86,12 @@ func replacement(f *facts.Facts, old []*facts.Member) []action.Chain {
 	if len(deletes) == 0 {
 		return nil
 	}
-	noted := action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: reasonReplaced, Detail: strings.Join(names, ", ")}
-	return []action.Chain{append(action.Chain{noted}, deletes...)}
+	record := action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: reasonReplaced, Detail: strings.Join(names, ", ")}
+	return []action.Chain{append(action.Chain{record}, deletes...)}
 }
 
-// KeptReplaced returns the records that are still valid.
+// KeptReplaced returns the records in status.replaced that are still valid, with the time since
+// when no pod of each exists.
 func KeptReplaced(f *facts.Facts) []v1.ReplacedPod {
 	if f.Object.Spec.OnTimeout != v1.TimeoutDeletesOld {
 		return nil
@@ -115,10 +117,10 @@ func KeptReplaced(f *facts.Facts) []v1.ReplacedPod {
 // competeText returns the message about two competing pods, with the remedy.
 func competeText(f *facts.Facts, next, old *facts.Member) string {
 	why := fmt.Sprintf("the operator has already replaced %d pods within an hour, which is the max", facts.MaxReplaced)
-	known := f.Object.Status.Replaced
-	if i := slices.IndexFunc(known, func(r v1.ReplacedPod) bool { return facts.IsOf(next, r) }); i >= 0 {
+	records := f.Object.Status.Replaced
+	if i := slices.IndexFunc(records, func(r v1.ReplacedPod) bool { return facts.IsOf(next, r) }); i >= 0 {
 		why = fmt.Sprintf("the operator deleted pod %s of the same owner and revision for pod %s at %s, and the owner recreated it, so both are wanted at the same time",
-			known[i].Name, known[i].For, known[i].DeletedAt.UTC().Format(time.RFC3339))
+			records[i].Name, records[i].For, records[i].DeletedAt.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%s waits at its gate for %s to stop, and spec.onTimeout deletes no pod for it: %s; at most one may run. "+
 		"Change the owners to want only one of them. To hand over once: kubectl -n %s delete pod %s",

@@ -8,10 +8,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 )
 
-// endRefused deletes pods that are Failed without any container status: a restarted kubelet
+// deleteRejected deletes pods that are Failed without any container status: a restarted kubelet
 // may refuse a pod that it was running. When the pod is deleted, the kubelet stops what
 // still runs and reports that. The finalizer keeps the pod until then.
-func endRefused(f *facts.Facts, p *Plan) {
+func deleteRejected(f *facts.Facts, p *Plan) {
 	if !f.Serves() || f.ReleasesAll() {
 		return
 	}
@@ -20,12 +20,12 @@ func endRefused(f *facts.Facts, p *Plan) {
 	})...)
 }
 
-// EndedByNode returns a reason and message if the newest ended pod was refused or evicted
-// by its kubelet, and no pod is Ready or a handover is in progress. Its owner recreates the
-// pod, and the new one may end the same way.
+// EndedByNode returns a reason and message of condition Degraded if the newest ended pod was
+// rejected or evicted by its kubelet, and no pod is Ready or a handover is in progress. Its
+// owner recreates the pod, and the new one may end in the same way.
 func EndedByNode(f *facts.Facts) (reason, message string) {
-	serves := f.Active != nil && podstate.Ready(f.Active.Pod)
-	if serves && !f.Handover {
+	ready := f.Active != nil && podstate.Ready(f.Active.Pod)
+	if ready && !f.Handover {
 		return "", ""
 	}
 	m := observe.LastEnded(f)
