@@ -139,8 +139,7 @@ func RetainedClaims(w *World, claims []*corev1.PersistentVolumeClaim) (names []s
 }
 
 // Vanished returns the names of the vanished members: they have claims that were not set aside, and no
-// pod, and are not returning. It was not observed how their pods ended, or the pass that deleted them
-// was interrupted before it set the claims aside.
+// pod, and are not returning. Their pods disappeared between two passes.
 func (f *Facts) Vanished() []string {
 	var names []string
 	for _, c := range f.Loose {

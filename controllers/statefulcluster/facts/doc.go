@@ -14,8 +14,10 @@
 //     surge retired it (WasRetired), or a user or the control plane deleted the pod.
 //
 // A member without a pod is known from its claims. It is vanished if the claims are not retained
-// and it is not returning: this process did not observe how its pod ended. Ending is the state
-// before that, in which the pod is gone from the API server and its delete event has not arrived.
+// and it is not returning: its pod disappeared between two passes, so the operator has to decide
+// whether it is lost or returns. That depends on how its pod ended, which only the delete event of
+// the pod shows: Deleted has the deletions by users that this process observed, and Ending the
+// members whose delete event has not arrived yet.
 //
 // # Claims
 //
