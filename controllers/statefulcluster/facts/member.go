@@ -22,6 +22,8 @@ const Restored = "Restore"
 // RevisionOf returns the name of the revision that a pod was created from, or updated to in place.
 func RevisionOf(pod *corev1.Pod) string { return pod.Labels[spec.LabelRevision] }
 
+// The next methods return the state of the member's pod, as the functions of package podstate do.
+
 func (m *Member) Name() string      { return m.Pod.Name }
 func (m *Member) Revision() string  { return RevisionOf(m.Pod) }
 func (m *Member) Ready() bool       { return podstate.Ready(m.Pod) }
@@ -96,6 +98,7 @@ func (m *Member) nodeLossReason() v1alpha1.LossReason {
 	return v1alpha1.LossNodeNotReady
 }
 
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -52,6 +52,7 @@ func (s Settings) Rolling() bool {
 	return s.Set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
 
+// rollingUpdate returns spec.updateStrategy.rollingUpdate, or its zero value.
 func (s Settings) rollingUpdate() v1alpha1.RollingUpdate {
 	return ptr.Deref(s.Set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
 }

@@ -84,6 +84,7 @@ func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.
 	return append(errs, bounds.Spec(spec, path)...)
 }
 
+// validateSelector validates the selector, and the labels of the template.
 func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
 	at := path.Child("selector")
 	if spec.Selector == nil || len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {

@@ -22,6 +22,7 @@ func hinderedMembers(f *facts.Facts) []causes.Hindered {
 	return slices.DeleteFunc(f.Causes.Stopped(), func(h causes.Hindered) bool { return hasDeparted(f, h.Name) })
 }
 
+// hasDeparted reports whether the member with that name has departed.
 func hasDeparted(f *facts.Facts, name string) bool {
 	return slices.ContainsFunc(f.Departed, func(m *facts.Member) bool { return m.Name() == name })
 }

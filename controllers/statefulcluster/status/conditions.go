@@ -33,6 +33,7 @@ func Summarize(f *facts.Facts, p *rules.Plan, done Results) v1alpha1.StatefulClu
 	return s
 }
 
+// availableCondition returns condition Available.
 func availableCondition(f *facts.Facts, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	want := int32(f.Replicas())
 	message := fmt.Sprintf("%d of %d members are available", s.AvailableReplicas, want)
@@ -48,6 +49,7 @@ func availableCondition(f *facts.Facts, s *v1alpha1.StatefulClusterStatus) metav
 		Reason: v1alpha1.ReasonMembersUnavailable, Message: message}
 }
 
+// progressingCondition returns condition Progressing, with the first operation that is in progress.
 func progressingCondition(f *facts.Facts, p *rules.Plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	want := int32(f.Replicas())

@@ -98,6 +98,7 @@ func claimsOnRecord(f *facts.Facts, done Results) []v1alpha1.RecordedClaim {
 	return slices.CompactFunc(all, func(a, b v1alpha1.RecordedClaim) bool { return a.Name == b.Name })
 }
 
+// claimEntries returns the entries of status.claims for the claims of a member.
 func claimEntries(m *facts.Member) []v1alpha1.RecordedClaim {
 	entries := make([]v1alpha1.RecordedClaim, 0, len(m.Claims))
 	for _, c := range m.SortedClaims() {
@@ -106,6 +107,7 @@ func claimEntries(m *facts.Member) []v1alpha1.RecordedClaim {
 	return entries
 }
 
+// claimEntry returns the entry of status.claims for a claim.
 func claimEntry(c metav1.Object) v1alpha1.RecordedClaim {
 	return v1alpha1.RecordedClaim{Name: c.GetName(), UID: c.GetUID()}
 }

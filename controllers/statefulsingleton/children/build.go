@@ -118,8 +118,10 @@ func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
 // smallStorage is the ephemeral storage limit below which the 1.7 MB of the gate matter.
 var smallStorage = resource.MustParse("64Mi")
 
+// mount returns the mount of the gate.
 func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
 
+// installCommand returns the command that copies the gate there.
 func (h home) installCommand() []string { return []string{v1.GateInImage, "install", h.path} }
 
 // mounted returns a read-only mount of a volume.
@@ -218,6 +220,7 @@ func likeProgram(pod *corev1.Pod) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{}
 }
 
+// cpuAndMemoryOf returns the CPU and memory of a container, without its other resources.
 func cpuAndMemoryOf(c *corev1.Container) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: onlyCPUAndMemory(c.Resources.Requests), Limits: onlyCPUAndMemory(c.Resources.Limits)}
 }

@@ -308,6 +308,7 @@ func keepTogether(pod *corev1.Pod, s *v1.StatefulSingleton) {
 	prefer(&affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
 }
 
+// affinityOf returns the affinity of a pod, and adds one if it has none.
 func affinityOf(pod *corev1.Pod) *corev1.Affinity {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
@@ -385,6 +386,7 @@ func EndedCleanly(s *corev1.ContainerStatus) bool {
 	return ended(s.State.Terminated) || ended(s.LastTerminationState.Terminated)
 }
 
+// isOurProbe reports whether the operator added the probe.
 func isOurProbe(p *corev1.Probe) bool {
 	if p == nil || p.Exec == nil {
 		return false
@@ -392,6 +394,7 @@ func isOurProbe(p *corev1.Probe) bool {
 	return slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe)
 }
 
+// isSignal reports whether the volume is the one with the grant.
 func isSignal(v corev1.Volume) bool { return Same(&v, ptr.To(SignalVolume())) }
 
 // Same reports whether a volume is the one that we would add, ignoring the API server's
@@ -487,6 +490,7 @@ func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
 	return fixed
 }
 
+// isReadOnly reports whether nothing can be created in a volume.
 func isReadOnly(v *corev1.Volume) bool {
 	switch {
 	case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:

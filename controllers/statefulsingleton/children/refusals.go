@@ -88,6 +88,7 @@ func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, podS
 	return errs[:min(len(errs), spec.MaxFaults)]
 }
 
+// trespassesOf returns the errors of trespasses for a list of containers.
 func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string], mayMount func(*corev1.Container) bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
@@ -154,6 +155,7 @@ func clashes(pod *corev1.Pod, volumes []corev1.Volume, podSpec *field.Path) fiel
 	return append(errs, nameClashes(pod.Spec.Containers, podSpec.Child("containers"), remedy)...)
 }
 
+// nameClashes returns an error for each container that has one of our names and is not ours.
 func nameClashes(containers []corev1.Container, at *field.Path, remedy string) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {

@@ -250,6 +250,7 @@ func Usable(selector *metav1.LabelSelector) bool {
 	return !slices.ContainsFunc(selector.MatchExpressions, isMalformed)
 }
 
+// isMalformed reports whether an expression has values that its operator does not permit.
 func isMalformed(e metav1.LabelSelectorRequirement) bool {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:

@@ -277,6 +277,7 @@ func onLostNode(f *facts.Facts) *facts.Member {
 	return nil
 }
 
+// scriptFailing reports a pod in which the script of mode Script does not start.
 func scriptFailing(f *facts.Facts) (reason, message string) {
 	m, why := scriptFails(f)
 	if m == nil {
@@ -286,6 +287,7 @@ func scriptFailing(f *facts.Facts) (reason, message string) {
 		"set spec.gateMode to Auto, Binary or Init and delete the pod", m.Name(), why)
 }
 
+// writeRefused reports the last write that the API server refused.
 func writeRefused(f *facts.Facts) (reason, message string) {
 	if f.Refused == "" {
 		return "", ""
@@ -318,6 +320,7 @@ func lateText(f *facts.Facts) string {
 	return late + "; waiting: " + someOf(f.Waiting)
 }
 
+// podFailing reports that the program of the active pod does not run.
 func podFailing(f *facts.Facts) (reason, message string) {
 	why := failing(f)
 	if why == "" {
