@@ -1,6 +1,12 @@
 package facts
 
-import "slices"
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
 
 // Derive computes the facts from a world. It is pure.
 func Derive(w *World) *Facts {
@@ -60,4 +66,19 @@ func (f *Facts) IsIdle(m *Member) bool {
 // run at the same time only if a user released them.
 func (f *Facts) Several() bool {
 	return len(f.Started) > 1
+}
+
+// LastEnded returns the newest ended pod if its kubelet refused or evicted it; nil if it
+// did not.
+func (f *Facts) LastEnded() *Member {
+	for _, m := range slices.Backward(f.Pods) {
+		if !podstate.Ended(m.Pod) {
+			continue
+		}
+		if s := &m.Pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
+			return m
+		}
+		return nil
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -15,6 +16,11 @@ func (w *World) ReplacesFirst() bool {
 		return false
 	}
 	return w.Object.Spec.OnEviction == v1.EvictionReplacesFirst
+}
+
+// OwnsBudget reports whether the existing PodDisruptionBudget belongs to this object.
+func (w *World) OwnsBudget() bool {
+	return owned.By(w.Budget, w.Object, v1.GroupVersion.WithKind("StatefulSingleton"))
 }
 
 // findLeaving returns the active pod if it has to leave its cordoned Node; nil if it does

@@ -60,7 +60,7 @@ func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, mem *Remembered
 	if len(found.All) > 0 {
 		w.Delay.Found = found.All[0].Found
 	}
-	if ended := LastEnded(f); m != nil && ended != nil && causes.Of(ended.Pod) == w.Delay.Cause {
+	if ended := f.LastEnded(); m != nil && ended != nil && causes.Of(ended.Pod) == w.Delay.Cause {
 		m = ended // its successor has not started yet
 	}
 	if m != nil {
@@ -72,7 +72,7 @@ func (r *Reader) ReadCauses(ctx context.Context, w *facts.World, mem *Remembered
 // a Node ended a pod and its successor has no status yet, it returns the ended pod. If
 // there is no other pod, it returns the newest terminating one; nil if there is none.
 func turnOf(f *facts.Facts) *facts.Member {
-	m, ended := f.Active, LastEnded(f)
+	m, ended := f.Active, f.LastEnded()
 	if m == nil && len(f.Waiting) > 0 {
 		m = f.Waiting[0]
 	}
@@ -88,21 +88,6 @@ func turnOf(f *facts.Facts) *facts.Member {
 		return ended
 	}
 	return m
-}
-
-// LastEnded returns the newest ended pod if its kubelet refused or evicted it; nil if it
-// did not.
-func LastEnded(f *facts.Facts) *facts.Member {
-	for _, m := range slices.Backward(f.Pods) {
-		if !podstate.Ended(m.Pod) {
-			continue
-		}
-		if s := &m.Pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
-			return m
-		}
-		return nil
-	}
-	return nil
 }
 
 // lastTerminating returns the newest pod that is being deleted; nil if there is none.

@@ -4,7 +4,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
@@ -26,7 +25,7 @@ func keepBudget(f *facts.Facts, p *Plan) {
 			Object: children.BuildBudget(f.Object),
 			Reason: ReasonBudget,
 		}})
-	case f.Budget == nil, !ownsBudget(f), f.Budget.DeletionTimestamp != nil:
+	case f.Budget == nil, !f.OwnsBudget(), f.Budget.DeletionTimestamp != nil:
 	case !wanted:
 		p.Do(action.Chain{{
 			Verb:   action.Delete,
@@ -62,11 +61,6 @@ func wantsBudget(f *facts.Facts) bool {
 		return f.Budget != nil
 	}
 	return f.WhyNoSuccessor(m) == ""
-}
-
-// ownsBudget reports whether the existing budget belongs to this object.
-func ownsBudget(f *facts.Facts) bool {
-	return owned.By(f.Budget, f.Object, v1.GroupVersion.WithKind("StatefulSingleton"))
 }
 
 // mendedBudget returns the corrected budget; nil if it is correct.

@@ -5,8 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
 
@@ -75,4 +77,19 @@ func waitsForPerson(f *facts.Facts) bool {
 		return d.NeedsPerson()
 	}
 	return lastNotice(f, v1.ConditionStalled).Reason != ""
+}
+
+// endedByNode returns a reason and message of condition Degraded if the newest ended pod was
+// rejected or evicted by its kubelet, and no pod is Ready or a handover is in progress. Its
+// owner recreates the pod, and the new one may end in the same way.
+func endedByNode(f *facts.Facts) (reason, message string) {
+	ready := f.Active != nil && podstate.Ready(f.Active.Pod)
+	if ready && !f.Handover {
+		return "", ""
+	}
+	m := f.LastEnded()
+	if m == nil {
+		return "", ""
+	}
+	return v1.ReasonPodFailing, causes.Of(m.Pod).Tell("pod "+m.Name(), m.Pod.Namespace, m.Name())
 }

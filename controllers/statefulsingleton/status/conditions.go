@@ -229,7 +229,7 @@ func Degraded(f *facts.Facts) metav1.Condition {
 // troubles are the checks for problems, most severe first. Each returns the reason and
 // message of condition Degraded; "" if it finds no problem.
 var troubles = []func(*facts.Facts) (reason, message string){
-	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, rules.EndedByNode, containersMissing, rules.NotReplacedFirst,
+	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 // notServed reports an object that manages no pods.
@@ -397,11 +397,11 @@ func successorAwaited(f *facts.Facts) string {
 		return ""
 	case next == nil:
 		return fmt.Sprintf("%s until its ReplicaSet has created a pod that waits on another Node; see: kubectl -n %s describe replicaset %s",
-			rules.RunsOn(f, old), old.Pod.Namespace, old.Family.ReplicaSet) + rules.ToStay(f, old)
+			runsOn(f, old), old.Pod.Namespace, old.Family.ReplicaSet) + toStay(f, old)
 	case obstacle(next) != "":
-		return fmt.Sprintf("%s; pod %s will replace it, but %s", rules.RunsOn(f, old), next.Name(), obstacle(next)) + rules.ToStay(f, old)
+		return fmt.Sprintf("%s; pod %s will replace it, but %s", runsOn(f, old), next.Name(), obstacle(next)) + toStay(f, old)
 	case !next.GateSteady:
-		return fmt.Sprintf("%s until its replacement, pod %s, waits at its gate", rules.RunsOn(f, old), next.Name()) + rules.ToStay(f, old)
+		return fmt.Sprintf("%s until its replacement, pod %s, waits at its gate", runsOn(f, old), next.Name()) + toStay(f, old)
 	}
 	return ""
 }
@@ -492,7 +492,7 @@ func selectorConflict(f *facts.Facts) metav1.Condition {
 // rolloutHeld returns condition RolloutHeld.
 func rolloutHeld(f *facts.Facts) metav1.Condition {
 	c := unlessFound(v1.ConditionRolloutHeld, "no rollout is blocked by pods that wait for their turn")
-	rules.OwnerUnknown(f, &c)
+	ownerUnknown(f, &c)
 	for _, m := range f.Waiting {
 		if m.Family.Wanted > 1 {
 			c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonStandbysNotReady
