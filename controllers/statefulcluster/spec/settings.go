@@ -12,7 +12,7 @@ import (
 // MaxReplicas is the max number of members of a set.
 const MaxReplicas = 20000
 
-// Settings computes what the spec of a set, with defaults, means for its members.
+// Settings computes the settings of a set from its spec, which must have defaults.
 type Settings struct{ Set *v1alpha1.StatefulCluster }
 
 // HoldsInOutage reports whether members with data are kept, and not replaced, while no member is Ready.

@@ -80,13 +80,13 @@ func progressingCondition(f *facts.Facts, p *rules.Plan, s *v1alpha1.StatefulClu
 // degradedCondition returns condition Degraded with the most severe problem, and the reasons why
 // members do not run.
 func degradedCondition(f *facts.Facts, p *rules.Plan, done Results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
-	c := withCauses(f, mostSevere(f, p, done, s))
+	c := withCauses(f, worstProblem(f, p, done, s))
 	c.Message = excerpt.Of(c.Message, maxMessage)
 	return c
 }
 
-// mostSevere returns condition Degraded with the first of the problems that the set has.
-func mostSevere(f *facts.Facts, p *rules.Plan, done Results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+// worstProblem returns condition Degraded with the first of the problems that the set has.
+func worstProblem(f *facts.Facts, p *rules.Plan, done Results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	for _, find := range problems {
 		if found := find(f, p, done); found.Message != "" {
 			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
