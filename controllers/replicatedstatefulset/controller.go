@@ -86,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
+// pass returns the steps of a pass of this kind.
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan] {
 	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan]{
 		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
@@ -95,7 +96,9 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide: r.consider,
-		// No watch event announces that the namespace of an object is being deleted.
+		// A plan that only sends queries needs no live read, unless the decision depends on data that
+		// the cache does not have: LooksLive, and whether the namespace of a deleted object is being
+		// deleted too, which no watch event announces.
 		Recheck: func(p *rules.Plan) bool { return !p.AsksOnly() || p.LooksLive || p.On.Deleting() },
 		Size:    func(p *rules.Plan) (int, any) { return len(p.On.Members), &p.On.Set.Spec.Pod },
 		Act:     r.act,
@@ -110,6 +113,7 @@ func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.Repli
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
 }
 
+// consider reads the world of a set and decides.
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*rules.Plan, error) {
 	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
@@ -119,6 +123,7 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedState
 	return &p, nil
 }
 
+// act makes the writes and sends the commands of a plan, and reports the result.
 func (r *Reconciler) act(ctx context.Context, p *rules.Plan) report.Outcome {
 	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(p.On.Set), p.Steps)
 	r.reader.KeepBoard(p.On.World)
@@ -174,6 +179,8 @@ type ownCache struct{ cache.Cache }
 // GetCache makes the manager start it as a cache.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
+// newCache returns the cache of all objects except Nodes. Of the pods, Services, StatefulSets, budgets
+// and claims it contains those with our label. Of ConfigMaps it contains all, but only metadata.
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	managed := cache.ByObject{
 		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),

@@ -3,11 +3,30 @@
 //
 // # The promise
 //
-// The operator controls a replicated application by five small commands. It starts the
-// newest copy first and keeps the wanted number of primaries. It never runs two primaries
+// The operator controls a replicated application only by the commands in spec.pod.commands. It
+// starts the newest copy first and keeps the wanted number of primaries. It never runs two primaries
 // where one is wanted, not even while nodes, the network or the operator fail.
 //
+// # Terms
+//
+//   - A member is a pod of the set, with its claims. Its copy is its data. The number that command
+//     sequence prints is the version of the copy: a higher number is a newer copy.
+//   - Queries are the commands status and sequence, which change nothing. All other commands are
+//     mutating. A start is a command after which the member runs: seed, primary, promote or
+//     secondary. All but the last may make a primary.
+//   - A grant is the entry in status.grants that a container may be primary.
+//   - The loss of the last primary is the removal of its grant. An answer that is older than the loss
+//     does not count when the next primary is chosen.
+//   - A container is the one in which commands run. A restarted container is another one: no result
+//     of the former container applies to it.
+//   - A stranger has the name of a member, and was not created for this set. It counts as a member
+//     in which no command runs. A foreign pod has our labels, and is not a member.
+//   - A listed member is in spec.maintenance. It is parked when its role is handed over and none of
+//     its commands runs.
+//
 // # The states of a member
+//
+// The numbers are exit codes of command status.
 //
 //	           the container of the commands runs
 //	pending ------------------------------------> unknown
@@ -46,10 +65,14 @@
 //
 // A broken stream does not end the command in the container, and a restart of the operator
 // breaks all streams. Such a command stays on record. After a start that may make a primary,
-// only status 8 proves that it took effect; 7 and 0 prove nothing. When its timeout has
-// expired, its pod is deleted, and the operator waits for the kubelet. A request in flight
-// addresses the pod by name. So a command also counts for the replacement container that it
-// may have reached (mayReachNext).
+// only status 8 proves that it took effect. 7 and 0 prove nothing, because the command may still
+// be in progress. When its timeout has expired, its pod is deleted, and the operator waits until
+// the kubelet reports the end.
+//
+// The request that starts a command addresses the pod and the container by their names. A request
+// in flight can therefore reach the replacement of the container that it was sent to. Such a
+// command has strayed. Until spec.StrayUntil, and if a replacement started before that, the
+// command also counts for the replacement (record.Ending.mayReachNext).
 //
 // # Packages
 //
@@ -60,10 +83,17 @@
 // rules.go lists them in order), status (conditions, events and metrics), webhooks. This package
 // wires them.
 //
+// To read the code, begin with facts/world.go (the input of a decision), record/record.go (the part
+// of it that is stored) and rules/rules.go (the rules in order). rules/start.go has the choice of
+// the first primary, rules/commands.go the only function that sends a mutating command, and
+// record/endings.go the proof that a command has ended.
+//
 // # A pass
 //
-// Decisions on cached data may only send queries (status, sequence). For everything else the
-// operator reads the cluster live and decides again. The table of rules in rules/rules.go is the
-// overview: first the record, then safety, then order. Commands run concurrently with the
-// passes, on a Board whose contents may be lost.
+// Decisions on cached data may only send queries. For everything else the operator reads the
+// cluster live and decides again. The table of rules in rules/rules.go is the overview: first the
+// record, then safety, then the tasks in order of their importance.
+//
+// Commands run concurrently with the passes, and their results are kept on a podexec.Board. The
+// Board is in memory. If it is lost, the commands on record have an unknown outcome.
 package replicatedstatefulset

@@ -74,7 +74,7 @@ type Hashes struct {
 // BuildTemplate builds the pod template of all members: the user's fields and the additions in
 // inject.go.
 func BuildTemplate(set *v1alpha1.ReplicatedStatefulSet, of Hashes) corev1.PodTemplateSpec {
-	whole, pod, _ := spec.WithTemplate(set) // validate returns its errors
+	whole, pod, _ := spec.WithTemplate(set) // spec.Validate has rejected a set for which it returns errors
 	setSpec := whole.Spec.DeepCopy()
 	pod.InitContainers = setSpec.Pod.InitContainers
 	pod.Containers = setSpec.Pod.Containers
@@ -209,7 +209,7 @@ func PortsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
 // set specifies.
 func BuildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
 	budget := NewBudget(set, spec.BudgetName(set))
-	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget) // a primary may be among them
+	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget) // an unready member may be primary
 	said := ptr.Deref(set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
 	if said.MinAvailable != nil {
 		budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(*said.MinAvailable))
@@ -220,8 +220,9 @@ func BuildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 }
 
 // BuildFollowersBudget builds the budget that keeps at least that many of the members that are not
-// primary available. A pod with two budgets cannot be evicted, so this budget excludes the
-// primaries. A pod that is not Ready may always be evicted if its claims stay (decision 0038).
+// primary available. It excludes the primaries, because the eviction API refuses the eviction of a
+// pod with two budgets. A pod that is not Ready may always be evicted if its claims stay (decision
+// 0038).
 func BuildFollowersBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
 	budget := buildRoleBudget(set, spec.BudgetName(set), metav1.LabelSelectorOpNotIn, least)
 	if len(set.Spec.Pod.VolumeClaimTemplates) > 0 { // otherwise the data is deleted with the pod
@@ -270,6 +271,7 @@ func BuildPod(stateful *appsv1.StatefulSet, ordinal int) *corev1.Pod {
 	return pod
 }
 
+// NewBudget returns a budget of all members without a limit.
 func NewBudget(set *v1alpha1.ReplicatedStatefulSet, name string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: childMeta(set, name),

@@ -34,8 +34,8 @@ func ownEnv(set *v1alpha1.ReplicatedStatefulSet) []corev1.EnvVar {
 	return env
 }
 
-// injectContainers adds environment variables and mounts to every container. The commands'
-// container also gets spec.resources and the preStop command if it does not set them.
+// injectContainers adds environment variables and mounts to every container. The container in which
+// commands run also gets spec.resources and the preStop command if it does not set them.
 func injectContainers(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) {
 	env, mounts := ownEnv(set), spec.OwnMounts(&set.Spec)
 	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {

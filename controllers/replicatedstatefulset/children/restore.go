@@ -15,7 +15,8 @@ func WasChild(object metav1.Object) bool {
 	return metav1.GetControllerOf(object) == nil && object.GetLabels()[v1alpha1.LabelManaged] == v1alpha1.True
 }
 
-// WhoseIsIt returns what to do about an object that has the name of a child and is not ours.
+// WhoseIsIt returns a message for an object that has the name of a child and does not belong to the
+// set: whose it is, and what the user can do. described is its kind and name.
 func WhoseIsIt(described, namespace string, child metav1.Object) string {
 	if !WasChild(child) {
 		return described + " belongs to another object and is not changed; rename or delete it"

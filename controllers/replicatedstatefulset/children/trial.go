@@ -10,8 +10,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Trial contains members of a set without the set. Its pods come up idle, and the operator runs no
-// command in them. `make check-commands` tests the commands there.
+// Trial contains the children of a set for a cluster in which the set itself does not exist. Without
+// the set the pods stay idle, because the operator runs no command in them. `make check-commands`
+// creates these objects, and tests the commands of the set in the pods.
 type Trial struct {
 	// Services are the headless one, and those of the primaries and of the active members. The last
 	// two select pods by labels.
@@ -23,7 +24,8 @@ type Trial struct {
 	Timeouts map[string]time.Duration
 }
 
-// NewTrial builds that many members. It returns an error if the operator would not serve the set.
+// NewTrial builds the children of a set with that many members. It returns an error if the spec is
+// invalid.
 func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error) {
 	set = spec.WithDefaults(set)
 	if errs := spec.Validate(set); len(errs) > 0 {

@@ -12,9 +12,12 @@ import (
 )
 
 var (
+	// NeededCommands are the commands that a spec must have. Without an optional command, another one
+	// is used or the task is skipped (see facts.Facts.Command).
 	NeededCommands   = []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandPrimary}
 	OptionalCommands = []string{v1alpha1.CommandSeed, v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandPreStop}
-	commandPurposes  = map[string]string{
+	// commandPurposes end the message about a missing command.
+	commandPurposes = map[string]string{
 		v1alpha1.CommandSequence: "prints how new the data of a member is",
 		v1alpha1.CommandStatus:   "says by its exit code whether a member runs",
 		v1alpha1.CommandStop:     "stops a member",
@@ -37,7 +40,8 @@ func StartsPrimary(name string) bool {
 	return name == v1alpha1.CommandSeed || name == v1alpha1.CommandPrimary || name == v1alpha1.CommandPromote
 }
 
-// Starts reports whether a command starts a member.
+// Starts reports whether a command starts a member or makes a running one primary. If it fails, the
+// member must be stopped before its next start.
 func Starts(name string) bool { return StartsPrimary(name) || name == v1alpha1.CommandSecondary }
 
 // MaxContainers is higher than a member can have. A foreign pod with our labels may have some ten
@@ -58,6 +62,7 @@ func CommandContainer(pod *v1alpha1.PodPolicy) int {
 // CommandsIn returns the name of the container in which commands run.
 func CommandsIn(pod *v1alpha1.PodPolicy) string { return pod.Containers[CommandContainer(pod)].Name }
 
+// HasPreStop reports whether a container has a preStop hook of any type.
 func HasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
 
 // MaxSequence is the max number of bytes that are kept of the output of sequence. A number has at

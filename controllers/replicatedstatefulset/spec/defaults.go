@@ -25,7 +25,7 @@ func WithDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 	if spec.EvictionPolicy == "" {
 		spec.EvictionPolicy = v1alpha1.EvictionHandover
 	}
-	if len(spec.ServicePorts) == 0 {
+	if len(spec.ServicePorts) == 0 { // the API server rejects a Service with a cluster IP and no port
 		spec.ServicePorts = []corev1.ServicePort{{
 			Name:       "dummy",
 			Protocol:   corev1.ProtocolTCP,

@@ -10,12 +10,16 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
+// StatefulSetName returns the name of the StatefulSet. It is also the prefix of the pod names.
 func StatefulSetName(set *v1alpha1.ReplicatedStatefulSet) string { return "rss-" + set.Name }
 
+// ServiceName returns the name of the headless Service of all members.
 func ServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-svc" }
 
+// PrimaryServiceName returns the name of the Service of the primaries.
 func PrimaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-primary" }
 
+// ActiveServiceName returns the name of the Service of the primaries and secondaries.
 func ActiveServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-active" }
 
 // MemberName returns the name of the pod with the ordinal.

@@ -25,8 +25,8 @@ import (
 // pathTemplate is the path of the template in the object.
 var pathTemplate = field.NewPath("spec", "pod", "template")
 
-// templateOf parses spec.pod.template, and returns its errors. An unknown field is an error. If it
-// were dropped, only the user would miss it.
+// templateOf parses spec.pod.template, and returns its errors. An unknown field is an error, because
+// a misspelled field would otherwise be ignored without notice.
 func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorList) {
 	var t corev1.PodTemplateSpec
 	if pod.Template == nil || len(pod.Template.Raw) == 0 {
@@ -50,6 +50,7 @@ func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorLis
 // MaxUnknown is the max number of reported unknown fields.
 const MaxUnknown = 10
 
+// explainUnknown returns the error for an unknown or duplicate field of the template.
 func explainUnknown(fault error) *field.Error {
 	var at json.FieldError
 	if !errors.As(fault, &at) {
@@ -193,8 +194,10 @@ func validateContainerNames(pod *v1alpha1.PodPolicy, t *corev1.PodTemplateSpec, 
 	return errs
 }
 
-// Places maps fields of the merged set of WithTemplate to the fields that the user wrote.
+// Places maps paths of fields in children, and in the merged set of WithTemplate, to the paths that
+// the user wrote. The API server and the validation report errors of the former.
 type Places struct {
+	// Set is the set as the user wrote it, with its template.
 	Set *v1alpha1.ReplicatedStatefulSet
 }
 
@@ -226,6 +229,7 @@ func (w Places) ofWord(path string) string {
 	return path
 }
 
+// HasKey reports whether a map has a key.
 func HasKey(words map[string]string, key string) bool {
 	_, there := words[key]
 	return there

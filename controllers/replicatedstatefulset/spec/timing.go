@@ -113,7 +113,8 @@ func Backoff(tries int) time.Duration {
 }
 
 // StrayUntil returns when a recorded command, or the start for which a grant was given, can no
-// longer reach a container. The record contains how long the command had to begin.
+// longer begin in any container. within is how long after the decision the command was allowed to
+// begin. If it is nil, it is podexec.Hurry.
 func StrayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
 	hurry := podexec.Hurry
 	if within != nil {
@@ -180,10 +181,12 @@ func DurationOr(text v1alpha1.Duration, other, least, most time.Duration) time.D
 	return other
 }
 
+// ReconcileInterval returns spec.reconcileInterval within its bounds, or the default.
 func ReconcileInterval(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
 	return DurationOr(spec.ReconcileInterval, DefaultInterval, MinInterval, MaxTime)
 }
 
+// FailureWindow returns spec.failureWindow within its bounds, or the default.
 func FailureWindow(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
 	return DurationOr(spec.FailureWindow, DefaultWindow, 0, MaxWindow)
 }

@@ -22,9 +22,10 @@ import (
 // rss-<name>-<hash of 10>. The names of pods, Services and claims are shorter.
 const maxNameLength = validation.LabelValueMaxLength - len("rss-") - len("-") - 10
 
-// Validate checks an object with defaults, without reading other objects. The schema rejects most
-// of these errors with the same messages. It finds the errors in objects that were stored under an
-// older schema or without one. Nothing is done for an invalid set.
+// Validate checks an object with defaults, without reading other objects. The CRD schema rejects most
+// of these errors with the same messages. Validate finds them in objects that were stored under an
+// older schema. The operator creates no children of an invalid set and runs no commands in its
+// members.
 func Validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
