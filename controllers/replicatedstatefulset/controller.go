@@ -96,9 +96,9 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.
 			return reportUnread(ctx, r.runner, set)
 		},
 		Decide: r.consider,
-		// A plan that only sends queries needs no live read, unless the decision depends on data that
-		// the cache does not have: LooksLive, and whether the namespace of a deleted object is being
-		// deleted too, which no watch event announces.
+		// A plan that only sends queries needs no live read, unless the decision depends on data
+		// that the cache does not have: LooksLive, and whether the namespace of a deleted object is
+		// being deleted too, which no watch event announces.
 		Recheck: func(p *rules.Plan) bool { return !p.AsksOnly() || p.LooksLive || p.On.Deleting() },
 		Size:    func(p *rules.Plan) (int, any) { return len(p.On.Members), &p.On.Set.Spec.Pod },
 		Act:     r.act,
@@ -179,8 +179,9 @@ type ownCache struct{ cache.Cache }
 // GetCache makes the manager start it as a cache.
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
-// newCache returns the cache of all objects except Nodes. Of the pods, Services, StatefulSets, budgets
-// and claims it contains those with our label. Of ConfigMaps it contains all, but only metadata.
+// newCache returns the cache of all objects except Nodes. Of the pods, Services, StatefulSets,
+// budgets and claims it contains those with our label. Of ConfigMaps it contains all, but only
+// metadata.
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	managed := cache.ByObject{
 		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),

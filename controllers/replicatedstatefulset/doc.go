@@ -19,10 +19,10 @@
 //     does not count when the next primary is chosen.
 //   - A container is the one in which commands run. A restarted container is another one: no result
 //     of the former container applies to it.
-//   - A stranger has the name of a member, and was not created for this set. It counts as a member
-//     in which no command runs. A foreign pod has our labels, and is not a member.
-//   - A listed member is in spec.maintenance. It is parked when its role is handed over and none of
-//     its commands runs.
+//   - A foreign pod has the name of a member, and was not created for this set. It counts as a member
+//     in which no command runs. A mislabeled pod has our labels, and is not a member.
+//   - A listed member is in spec.maintenance. It is parked as soon as its role is handed over and no
+//     command runs in it.
 //
 // # The states of a member
 //

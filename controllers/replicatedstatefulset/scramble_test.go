@@ -74,7 +74,7 @@ func (s *stage) misfortune(chance *rand.Rand) {
 		crash(member)(s)
 	case n < 6:
 		deleted(member)(s)
-	case n < 7 && spec.Exclusive(spec.WithDefaults(s.set())):
+	case n < 7 && spec.NeedsFinalizer(spec.WithDefaults(s.set())):
 		forced(member)(s)
 	case n < 9 && s.up(node):
 		partition(node)(s)

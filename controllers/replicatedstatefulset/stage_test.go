@@ -235,8 +235,8 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
 			s.Breaks("%s is sent while another command is running in the member", o.Action)
 		}
-		s.r.Of(w.Set).LearnResize(&o)
-		s.r.Of(w.Set).LearnTrial(w, &o)
+		s.r.MemoryOf(w.Set).LearnResize(&o)
+		s.r.MemoryOf(w.Set).LearnTrial(w, &o)
 	}
 	if alive && p.AsksOnly() {
 		alive = s.report(&p)

@@ -103,7 +103,7 @@ func BuildTemplate(set *v1alpha1.ReplicatedStatefulSet, of Hashes) corev1.PodTem
 	}
 	template.Annotations[v1alpha1.AnnotationContainer] = spec.CommandsIn(&set.Spec.Pod)
 	template.Annotations[v1alpha1.AnnotationTemplate] = TemplateHash(whole, &template.Spec, of)
-	if spec.Exclusive(set) {
+	if spec.NeedsFinalizer(set) {
 		template.Finalizers = []string{v1alpha1.FinalizerMember}
 	}
 	return template
@@ -210,11 +210,11 @@ func PortsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
 func BuildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
 	budget := NewBudget(set, spec.BudgetName(set))
 	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget) // an unready member may be primary
-	said := ptr.Deref(set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
-	if said.MinAvailable != nil {
-		budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(*said.MinAvailable))
+	limits := ptr.Deref(set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
+	if limits.MinAvailable != nil {
+		budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(*limits.MinAvailable))
 	} else {
-		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(ptr.Deref(said.MaxUnavailable, 1)))
+		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(ptr.Deref(limits.MaxUnavailable, 1)))
 	}
 	return budget
 }

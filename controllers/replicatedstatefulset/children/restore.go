@@ -16,7 +16,7 @@ func WasChild(object metav1.Object) bool {
 }
 
 // WhoseIsIt returns a message for an object that has the name of a child and does not belong to the
-// set: whose it is, and what the user can do. described is its kind and name.
+// set: whose it is, with a remedy. described is its kind and name.
 func WhoseIsIt(described, namespace string, child metav1.Object) string {
 	if !WasChild(child) {
 		return described + " belongs to another object and is not changed; rename or delete it"

@@ -10,9 +10,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Trial contains the children of a set for a cluster in which the set itself does not exist. Without
-// the set the pods stay idle, because the operator runs no command in them. `make check-commands`
-// creates these objects, and tests the commands of the set in the pods.
+// Trial contains the children of a set for a cluster in which the set itself does not exist.
+// Without the set the pods stay idle, because the operator runs no command in them. `make
+// check-commands` creates these objects, and tests the commands of the set in the pods.
 type Trial struct {
 	// Services are the headless one, and those of the primaries and of the active members. The last
 	// two select pods by labels.

@@ -35,13 +35,14 @@ func ClaimOf(template *corev1.PersistentVolumeClaim, m *Member) string {
 	return template.Name + "-" + m.Name()
 }
 
-// IsUnknownStop reports whether the set is stopped, has claims, and its former number of members is
-// unknown: it was restored stopped, or created stopped on the claims of an earlier set of its name.
+// FormerSizeIsUnknown reports whether the set is stopped, has claims, and its former number of
+// members is unknown: it was restored stopped, or created stopped on the claims of an earlier set
+// of its name.
 //
 // An object restored from a backup has no status, so its record is lost. Members report by
 // themselves how new their copies are. They cannot report the epoch and the former
 // number of members.
-func IsUnknownStop(w *World) bool {
+func FormerSizeIsUnknown(w *World) bool {
 	if w.Invalid != "" || w.Deleting() || *w.Set.Spec.Replicas > 0 {
 		return false
 	}

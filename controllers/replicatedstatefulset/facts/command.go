@@ -43,8 +43,8 @@ func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.C
 	}
 }
 
-// AskByHand returns a shell command that shows the output of status. It changes nothing.
-func (f *Facts) AskByHand(m *Member) string {
+// StatusCommandLine returns a shell command that shows the output of status. It changes nothing.
+func (f *Facts) StatusCommandLine(m *Member) string {
 	c := f.Command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus, f.Record.Epoch)
 	return fmt.Sprintf(
 		"kubectl -n %s exec %s -c %s -- %s; echo $?",

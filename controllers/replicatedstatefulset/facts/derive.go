@@ -28,7 +28,7 @@ func Derive(w *World) *Facts {
 	f.judgeFailures()
 	f.judgeCopies()
 	for _, m := range f.Members {
-		m.Hindrance = whyNotStartable(f, m)
+		m.WhyNotStartable = whyNotStartable(f, m)
 	}
 	return f
 }
@@ -46,8 +46,8 @@ func (f *Facts) observe() *record.Observed {
 func (f *Facts) judgePods() {
 	for _, m := range f.Members {
 		m.PoweredOff = f.IsPoweredOff(m)
-		m.Fenced = m.PoweredOff && m.GoesForGood()
-		m.ToLeave = m.Node.Cordoned || f.wasToBeEvicted(m)
+		m.Fenced = m.PoweredOff && m.CannotRestart()
+		m.ShouldLeaveNode = m.Node.Cordoned || f.evictionRequested(m)
 		m.UpToDate = f.IsUpToDate(m)
 		m.NotAnswering = m.Reachable() && f.answersTooLate(m)
 	}
@@ -66,8 +66,8 @@ func (f *Facts) judgeGrants() {
 	for _, m := range f.Members {
 		m.Granted = f.Record.Grants(m.Identity())
 		m.GrantedHere = f.Record.GrantsRunning(m.Identity())
-		m.Written = m.Granted || f.IsStored(m)
-		m.Stranger = f.WhyStranger(m, m.Written)
+		m.OnRecord = m.Granted || f.IsStored(m)
+		m.WhyForeign = f.WhyForeign(m, m.OnRecord)
 		m.Shown = f.shownAs(m)
 		m.ReadyChangedAt = f.readyChangedAt(m)
 	}
@@ -91,7 +91,7 @@ func (f *Facts) judgeCopies() {
 	}
 	for _, m := range f.Members {
 		m.Retained = f.isRetained(m)
-		m.Leaves = m.Ordinal >= f.Wanted() && !m.Retained
+		m.ScaledDown = m.Ordinal >= f.Wanted() && !m.Retained
 	}
 }
 
@@ -104,8 +104,8 @@ func (c *Clock) IsPoweredOff(m *Member) bool {
 	return m.Node.OutOfService && !m.Node.Ready
 }
 
-// wasToBeEvicted reports whether the eviction of the member was requested recently.
-func (c *Clock) wasToBeEvicted(m *Member) bool {
+// evictionRequested reports whether the eviction of the member was requested recently.
+func (c *Clock) evictionRequested(m *Member) bool {
 	return Entry{At: m.EvictionAt}.IsWithin(spec.EvictionFor, c.Now)
 }
 
@@ -114,9 +114,9 @@ func (c *Clock) wasToBeEvicted(m *Member) bool {
 // for that long.
 func (c *Clock) answersTooLate(m *Member) bool {
 	if m.AskedAt.IsZero() {
-		return m.Unheard
+		return m.UnansweredOnRecord
 	}
-	return m.Unheard || c.Watch.Elapsed(m.AskedAt, c.Now) >= spec.AnswersWithin
+	return m.UnansweredOnRecord || c.Watch.Elapsed(m.AskedAt, c.Now) >= spec.AnswersWithin
 }
 
 // shownAs returns the state of a member, or the last reported state while it is unknown. So a
@@ -146,25 +146,25 @@ func (f *Facts) isRetained(m *Member) bool {
 	if wanted == 0 || m.Ordinal < wanted || f.Record.HasGrants() || !m.CouldBeFirst() {
 		return false
 	}
-	mine, known := f.sinceLoss(m)
+	sequence, known := f.sinceLoss(m)
 	if !known {
 		return true
 	}
 	return !slices.ContainsFunc(f.Members, func(o *Member) bool {
-		n, said := f.sinceLoss(o)
-		return o.Ordinal < wanted && o.CouldBeFirst() && said && n >= mine
+		n, current := f.sinceLoss(o)
+		return o.Ordinal < wanted && o.CouldBeFirst() && current && n >= sequence
 	})
 }
 
 // sinceLoss returns the sequence of the member if it was read after the loss of the last primary.
-func (w *World) sinceLoss(m *Member) (n uint64, said bool) {
+func (w *World) sinceLoss(m *Member) (n uint64, current bool) {
 	r, ok := m.Answer(v1alpha1.CommandSequence)
 	n, known := record.SequenceOf(r)
 	return n, ok && known && r.Began.After(w.LossAt)
 }
 
-// judgeParking sets the maintenance facts. It runs after the states and grants are known. A set that is
-// being deleted stops all members, so none is listed.
+// judgeParking sets the maintenance facts. It runs after the states and grants are known. A set
+// that is being deleted stops all members, so none is listed.
 func judgeParking(f *Facts) {
 	for _, m := range f.Members {
 		m.Listed = spec.IsListed(f.Set, m.Name())

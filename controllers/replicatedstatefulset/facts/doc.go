@@ -1,2 +1,3 @@
-// Package facts derives the facts that rules and conditions need from what a pass has read and from the record. It is pure.
+// Package facts derives the facts that rules and conditions need from what a pass has read and from
+// the record. It is pure.
 package facts

@@ -16,17 +16,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
+// Terminating reports whether the pod is being deleted.
 func (m *Member) Terminating() bool { return podstate.Terminating(m.Pod) }
 
 // Lost reports whether the Node of the member is unreachable.
 func (m *Member) Lost() bool { return podstate.Scheduled(m.Pod) && !m.Node.Ready }
 
+// Protected reports whether the pod has our finalizer.
 func (m *Member) Protected() bool {
 	return controllerutil.ContainsFinalizer(m.Pod, v1alpha1.FinalizerMember)
 }
 
-// GoesForGood reports whether nothing can start in the pod any more.
-func (m *Member) GoesForGood() bool { return m.Terminating() || podstate.Ended(m.Pod) }
+// CannotRestart reports whether nothing can start in the pod any more.
+func (m *Member) CannotRestart() bool { return m.Terminating() || podstate.Ended(m.Pod) }
 
 // Container returns the status of the commands' container. It returns nil if the kubelet has not
 // reported it.
@@ -161,13 +163,14 @@ func (c *Clock) Due(m *Member, name string) time.Duration {
 	return max(r.Ended.Add(spec.Backoff(m.Tries[name])).Sub(c.Now), 0)
 }
 
-// Unresponsive reports whether status no longer answers in a running container.
+// Unresponsive reports whether the last UnresponsiveAfter status commands in the running container
+// had no answer. NotAnswering counts the time instead. IsUnresponsive is true for both.
 func (m *Member) Unresponsive() bool {
 	return m.Reachable() && m.Missed >= spec.UnresponsiveAfter
 }
 
-// StateOf returns the known state of a member's application. While a recorded command may run in
-// its pod, a response proves nothing.
+// StateOf returns the state of a member's application. command is the command on record in its pod,
+// or nil. While it may run, a response proves nothing, and the state is unknown.
 func (w *World) StateOf(m *Member, command *v1alpha1.RunningCommand) record.State {
 	o, seen := record.Observed{Set: w.Set}, m.observed()
 	return o.StateOf(&seen, command)
@@ -178,7 +181,8 @@ func (m *Member) Identity() record.Identity {
 	return record.Identity{Name: m.Name(), PodUID: m.Pod.UID, Container: m.Running()}
 }
 
-// observed returns what the record depends on. known must contain the facts of judgePods.
+// observed returns the facts of the member that the record depends on. It uses facts of judgePods,
+// which must have run.
 func (m *Member) observed() record.ObservedMember {
 	o := record.ObservedMember{
 		Identity:    m.Identity(),

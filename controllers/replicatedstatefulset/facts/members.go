@@ -78,11 +78,11 @@ func (all Members) WhyUnserved() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unsaid returns the running members that have not answered status in this container. No member
-// becomes primary before they have.
-func (all Members) Unsaid() []*Member { return all.Among(isUnsaid) }
+// WithoutStatus returns the running members that have not answered status in this container. No
+// member becomes primary before they have.
+func (all Members) WithoutStatus() []*Member { return all.Among(lacksStatus) }
 
-func isUnsaid(m *Member) bool {
+func lacksStatus(m *Member) bool {
 	if m.State != record.Unknown || m.Command != nil || m.Terminating() {
 		return false
 	}

@@ -18,18 +18,20 @@ import (
 
 func (w *World) Deleting() bool { return w.Set.DeletionTimestamp != nil }
 
-func (w *World) Held() bool { return controllerutil.ContainsFinalizer(w.Set, v1alpha1.FinalizerStop) }
+func (w *World) HasFinalizer() bool {
+	return controllerutil.ContainsFinalizer(w.Set, v1alpha1.FinalizerStop)
+}
 
-// Serves reports whether the operator may run commands.
-func (w *World) Serves() bool {
-	if w.Invalid != "" || w.NamespaceGoes || w.LetsGo() {
+// MayRunCommands reports whether the operator may run commands.
+func (w *World) MayRunCommands() bool {
+	if w.Invalid != "" || w.NamespaceTerminating || w.ReleasesPods() {
 		return false
 	}
 	return w.Deleting() || !w.Set.Spec.Paused
 }
 
-// Keeps reports whether the operator maintains pods and children.
-func (w *World) Keeps() bool { return w.Invalid == "" && !w.NamespaceGoes }
+// ManagesChildren reports whether the operator maintains pods and children.
+func (w *World) ManagesChildren() bool { return w.Invalid == "" && !w.NamespaceTerminating }
 
 // Wanted returns the wanted number of members. It is 0 while the set is being deleted, and while a
 // stopped set may not start (see TooFew).
@@ -108,8 +110,8 @@ func (w *World) Ours(child metav1.Object) bool {
 	return owned.By(child, w.Set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))
 }
 
-// Makes reports whether a StatefulSet controls a child.
-func Makes(set *appsv1.StatefulSet, child metav1.Object) bool {
+// Controls reports whether a StatefulSet controls a child.
+func Controls(set *appsv1.StatefulSet, child metav1.Object) bool {
 	return owned.By(child, set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 }
 
@@ -127,13 +129,13 @@ func (w *World) LastDeadline() time.Time {
 
 func (w *World) Overdue() bool { return w.Deleting() && !w.Now.Before(w.Deadline()) }
 
-// LetsGo reports whether the operator must release the pods: their namespace is being deleted, or
-// the object was deleted with orphaned dependents.
-func (w *World) LetsGo() bool {
+// ReleasesPods reports whether the operator must release the pods: their namespace is being
+// deleted, or the object was deleted with orphaned dependents.
+func (w *World) ReleasesPods() bool {
 	if !w.Deleting() {
 		return false
 	}
-	return !w.Keeps() || slices.Contains(w.Set.Finalizers, metav1.FinalizerOrphanDependents)
+	return !w.ManagesChildren() || slices.Contains(w.Set.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
 // IsEmpty reports whether the set has no pods and gets none.

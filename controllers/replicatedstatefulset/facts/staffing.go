@@ -20,8 +20,8 @@ func (f *Facts) Fatal() string {
 	return ""
 }
 
-// Starts reports whether any member may be started.
-func (f *Facts) Starts() bool { return f.Serves() && !f.Deleting() && f.Fatal() == "" }
+// MayStartMembers reports whether any member may be started.
+func (f *Facts) MayStartMembers() bool { return f.MayRunCommands() && !f.Deleting() && f.Fatal() == "" }
 
 // WellStaffed reports whether nothing is missing: the wanted number of members is primary, and all
 // others are secondary or parked, or idle where there is no secondary command.
@@ -91,8 +91,8 @@ func (f *Facts) whyOutOfPlace(m *Member) string {
 	return string(m.State)
 }
 
-// ExpectedPrimaries returns the expected number of primaries. If all members are primary, parked members
-// reduce it.
+// ExpectedPrimaries returns the expected number of primaries. If all members are primary, parked
+// members reduce it.
 func ExpectedPrimaries(f *Facts) int {
 	if f.Target() == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (f *Facts) Renewing() bool {
 
 // ChoosesFirst reports whether a primary is wanted and no member may be primary.
 func ChoosesFirst(f *Facts) bool {
-	return f.Starts() && f.Target() > 0 && !f.Record.HasGrants()
+	return f.MayStartMembers() && f.Target() > 0 && !f.Record.HasGrants()
 }
 
 // WhoMayRun names the members that may be primary and are not confirmed as primary.

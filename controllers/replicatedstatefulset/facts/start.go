@@ -13,7 +13,7 @@ type startCheck func(*Facts, *Member) string
 
 // startChecks are all checks that a member must pass. The first failure is the reported reason.
 var startChecks = []startCheck{
-	notReachable, beingDeleted, leaving, inMaintenance, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
+	notReachable, beingDeleted, beingScaledDown, inMaintenance, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
 }
 
 // whyNotStartable returns the reason of the first failed check. It is "" if the member may be
@@ -46,8 +46,8 @@ func beingDeleted(_ *Facts, m *Member) string {
 	return ""
 }
 
-func leaving(_ *Facts, m *Member) string {
-	if m.Leaves {
+func beingScaledDown(_ *Facts, m *Member) string {
+	if m.ScaledDown {
 		return "it is being scaled down"
 	}
 	return ""
@@ -99,7 +99,7 @@ func notForThisPod(f *Facts, m *Member) string {
 
 // unprotected checks for the finalizer: a force-deleted pod must stay visible until it has stopped.
 func unprotected(f *Facts, m *Member) string {
-	if spec.Exclusive(f.Set) && !m.Protected() {
+	if spec.NeedsFinalizer(f.Set) && !m.Protected() {
 		return "its pod has no finalizer yet"
 	}
 	return ""

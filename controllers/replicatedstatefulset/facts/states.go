@@ -10,14 +10,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
+// IsPrimary reports whether the member runs as primary and its pod is not being deleted.
 func (m *Member) IsPrimary() bool { return m.State == record.Primary && !m.Terminating() }
 
+// IsSecondary reports the same for a secondary.
 func (m *Member) IsSecondary() bool { return m.State == record.Secondary && !m.Terminating() }
 
+// IsIdle reports the same for a member whose application has stopped.
 func (m *Member) IsIdle() bool { return m.State == record.Idle && !m.Terminating() }
 
 // Startable reports whether the member may be started or take a role.
-func (m *Member) Startable() bool { return m.Hindrance == "" }
+func (m *Member) Startable() bool { return m.WhyNotStartable == "" }
 
 // CouldBeFirst reports whether the member can report its sequence and could be the first primary.
 func (m *Member) CouldBeFirst() bool { return m.IsIdle() || m.IsSecondary() }
@@ -34,9 +37,9 @@ func (m *Member) Degraded() bool {
 	return r.Code == record.OCFDegraded || r.Code == record.OCFDegradedPrimary
 }
 
-// Silent reports whether the member runs and is reachable, but status never returns a result, for
-// example because the image lacks the command.
-func (m *Member) Silent() bool {
+// NeverAnswers reports whether the member runs and is reachable, but status never returns a result,
+// for example because the image lacks the command.
+func (m *Member) NeverAnswers() bool {
 	r, asked := m.Result(v1alpha1.CommandStatus)
 	return m.State == record.Unknown && m.Command == nil && asked && r.EndUnseen() && m.Unresponsive()
 }
@@ -52,13 +55,13 @@ func (m *Member) FailedHere(command string) bool {
 	return m.Failure != nil && m.Failure.Command == command && m.Failure.ContainerID == m.Running()
 }
 
-// FailedToGo reports whether the last failed command was a stop or a demote.
-func (m *Member) FailedToGo() bool { return m.Failure != nil && !spec.Starts(m.Failure.Command) }
+// FailedToStepDown reports whether the last failed command was a stop or a demote.
+func (m *Member) FailedToStepDown() bool { return m.Failure != nil && !spec.Starts(m.Failure.Command) }
 
-// Resists reports whether a stop or demote was the last command to fail in the running container,
-// and the member has not reached the wanted state since.
-func (m *Member) Resists() bool {
-	if m.Running() == "" || !m.FailedToGo() || m.Failure.ContainerID != m.Running() {
+// RefusesToStepDown reports whether a stop or demote was the last command to fail in the running
+// container, and the member has not reached the wanted state since.
+func (m *Member) RefusesToStepDown() bool {
+	if m.Running() == "" || !m.FailedToStepDown() || m.Failure.ContainerID != m.Running() {
 		return false
 	}
 	switch m.State {
@@ -70,8 +73,8 @@ func (m *Member) Resists() bool {
 	return true
 }
 
-// ResistsUs reports the same for a member that is not parked.
-func (m *Member) ResistsUs() bool { return m.Resists() && !m.Parked }
+// RefusesUnparked reports the same for a member that is not parked.
+func (m *Member) RefusesUnparked() bool { return m.RefusesToStepDown() && !m.Parked }
 
 // isBeingRenewed reports whether a member is terminating, or has the current template and is
 // pending or unknown.
@@ -104,5 +107,6 @@ func (m *Member) IsShownPrimary() bool {
 	return m.Shown == record.Primary && !m.Terminating() && !m.Lost()
 }
 
-// IsUnresponsive reports whether the member runs, and status has not answered recently.
+// IsUnresponsive reports whether the member runs, and status has not answered for AnswersWithin or
+// UnresponsiveAfter times.
 func (m *Member) IsUnresponsive() bool { return m.Reachable() && (m.NotAnswering || m.Unresponsive()) }

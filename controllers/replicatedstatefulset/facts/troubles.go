@@ -95,11 +95,11 @@ func (w *World) Foreign() (described string, child metav1.Object) {
 }
 
 func foreignPods(f *Facts) Notice {
-	strangers := f.Among(func(m *Member) bool { return m.Stranger != "" })
-	if len(strangers) == 0 {
+	foreign := f.Among(func(m *Member) bool { return m.WhyForeign != "" })
+	if len(foreign) == 0 {
 		return Notice{}
 	}
-	return Notice{Reason: v1alpha1.ReasonForeignPods, Message: explainStrangers(strangers)}
+	return Notice{Reason: v1alpha1.ReasonForeignPods, Message: explainForeignPods(foreign)}
 }
 
 func wrongConfiguration(f *Facts) Notice {
@@ -200,7 +200,7 @@ func membersDegraded(f *Facts) Notice {
 
 func tooManyPrimaries(f *Facts) Notice {
 	live := f.Primaries()
-	if !f.Serves() || len(live) <= f.Target() {
+	if !f.MayRunCommands() || len(live) <= f.Target() {
 		return Notice{}
 	}
 	return Notice{

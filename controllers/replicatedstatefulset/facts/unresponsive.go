@@ -73,14 +73,14 @@ func (b Blocking) Remedy() string {
 // whyUnresponsive states for which members status does not answer, why, and what helps.
 func (f *Facts) whyUnresponsive(members []*Member) string {
 	first := members[0]
-	text := "status does not respond: " + NamesOf(members) + WhySilent(members)
+	text := "status does not respond: " + NamesOf(members) + WhyNoAnswer(members)
 	if first.Runs(v1alpha1.CommandStatus) && !first.AskedAt.IsZero() {
 		text = fmt.Sprintf(
 			"status does not respond: %s (pending since %s)",
 			NamesOf(members), first.AskedAt.UTC().Format(time.RFC3339),
 		)
 	}
-	text += ". To check its status: " + f.AskByHand(first)
+	text += ". To check its status: " + f.StatusCommandLine(first)
 	if ChoosesFirst(f) && !first.Granted {
 		text += Blocking{Facts: f, Member: first}.Remedy()
 	}
@@ -93,8 +93,8 @@ func (f *Facts) whyUnresponsive(members []*Member) string {
 	return text
 }
 
-// WhySilent returns why the first of the unanswered status commands failed.
-func WhySilent(members []*Member) string {
+// WhyNoAnswer returns why the first of the unanswered status commands failed.
+func WhyNoAnswer(members []*Member) string {
 	for _, m := range members {
 		if r, ok := m.Result(v1alpha1.CommandStatus); ok && r.Outcome == podexec.Unknown && r.Why != "" {
 			return fmt.Sprintf(" (%s: %s)", m.Name(), r.Why)

@@ -41,8 +41,8 @@ type World struct {
 	Set  *v1alpha1.ReplicatedStatefulSet
 	// Invalid states why the spec cannot be served. It is "" if it can.
 	Invalid string
-	// NamespaceGoes is true while the namespace is being deleted.
-	NamespaceGoes bool
+	// NamespaceTerminating is true while the namespace is being deleted.
+	NamespaceTerminating bool
 
 	Stateful *appsv1.StatefulSet        // nil if there is none
 	Services map[string]*corev1.Service // by name
@@ -50,8 +50,8 @@ type World struct {
 	Budget, PrimaryBudget *policyv1.PodDisruptionBudget
 
 	Members []*Member // pods of the set, by ordinal
-	// ForeignPods are pods with our labels that are not members, at most maxForeign.
-	ForeignPods []*corev1.Pod
+	// MislabeledPods are pods with our labels that are not members. observe limits their number.
+	MislabeledPods []*corev1.Pod
 	// Claims are the claims of the members, by name. They are read only while they may have to
 	// grow.
 	Claims map[string]*corev1.PersistentVolumeClaim
@@ -130,33 +130,34 @@ type Member struct {
 	// EvictionAt is when its eviction was last requested, according to the eviction book.
 	EvictionAt time.Time
 	// Owned is true if the pod belongs to this object by its owner references and was created for
-	// it (see WhyStranger). Commands run only in owned pods.
+	// it (see World.WhyForeign). Commands run only in owned pods.
 	Owned bool
 	// CommandsIn is the name of the container in which commands run.
 	CommandsIn string
 	// Busy is the command that this process runs in the pod now.
 	Busy *podexec.Command
-	// Results are the latest result of each command that this process ran in the pod. Said are the
-	// latest results with a known outcome.
+	// Results are the latest result of each command that this process ran in the pod, by name. Said
+	// are the latest results with a known outcome. An attempt without a response changes only
+	// Results.
 	Results, Said map[string]podexec.Result
-	// Unclear are the new results with an unknown outcome.
-	Unclear []podexec.Result
+	// UnknownResults are the new results with an unknown outcome.
+	UnknownResults []podexec.Result
 	// Tries is the number of consecutive unknown outcomes of each command.
 	Tries map[string]int
 	// Missed is the number of consecutive status commands in the running container whose end was
 	// not seen although the API server answered.
 	Missed int
-	// AskedAt is when status was first sent without an answer in the running container. It is zero
-	// while it answers. Unheard is true if the status of the object records this, from this process
-	// or a previous one.
-	AskedAt time.Time
-	Unheard bool
+	// AskedAt is when the first of the unanswered status commands was sent to the running
+	// container. It is zero if the last one was answered. UnansweredOnRecord is true if
+	// status.unanswered of the object has the time, written by this process or a previous one.
+	AskedAt            time.Time
+	UnansweredOnRecord bool
 	// ResizeRefused is the last resize of the pod that the API server refused.
 	ResizeRefused RefusedResize
 	// Touched is when this process last saw a change of the pod's container or readiness.
 	Touched time.Time
 
-	known // set by Derive
+	derived // set by Derive
 }
 
 func (m *Member) Name() string { return m.Pod.Name }
@@ -164,35 +165,36 @@ func (m *Member) Name() string { return m.Pod.Name }
 // Members are the pods of a set, sorted by ordinal.
 type Members []*Member
 
-// known are the facts of one member that Derive computes from the world and the record.
-type known struct {
-	// State is the known state of the application. Shown is the same; while state is unknown, shown
-	// is the last reported state.
+// derived are the facts of one member that Derive computes from the world and the record.
+type derived struct {
+	// State is the state of the application. Shown is the state that is reported to users: the
+	// same, or while State is unknown, the last reported one.
 	State, Shown record.State
-	// Command is the recorded command in the pod, and failure its recent failure. Both are nil if
+	// Command is the command on record in the pod, and Failure the recent failure. Both are nil if
 	// there is none.
 	Command *v1alpha1.RunningCommand
 	Failure *v1alpha1.Failure
-	// Granted is true if any container of the pod may be primary. GrantedHere is true if the
-	// running container may.
+	// Granted is true if any container of the pod has a grant. GrantedHere is true if the running
+	// container has one.
 	Granted, GrantedHere bool
 	// PoweredOff is true if an administrator declared the machine off. Fenced is true if the pod
 	// also cannot start after the machine is on again, because the pod is terminating or has ended.
 	PoweredOff, Fenced bool
-	// ToLeave is true if the member should leave its Node: the Node is cordoned, or an eviction was
-	// requested recently.
-	ToLeave bool
+	// ShouldLeaveNode is true if the member should leave its Node: the Node is cordoned, or an
+	// eviction was requested recently.
+	ShouldLeaveNode bool
 	// UpToDate is true if the pod was created from the current template or updated to it in place.
 	UpToDate bool
-	// Written is true if the pod is in the status, as stored or as it should be.
-	Written bool
-	// Stranger states why the pod was not created for this set. It is "" if no reason is found.
-	Stranger string
+	// OnRecord is true if a grant or a command of the pod is on record: in the stored status, or a
+	// grant in the updated record. Such a pod is a member regardless of its owner.
+	OnRecord bool
+	// WhyForeign states why the pod was not created for this set. It is "" if no reason is found.
+	WhyForeign string
 	// Version is the version of the member's copy.
 	Version version
-	// Retained is true if the member is not wanted, but stays until another member has its data.
-	// Leaves is true if the member will be removed.
-	Retained, Leaves bool
+	// ScaledDown is true if the member is above the wanted number and will be removed. Retained is
+	// true if it is above the wanted number, but stays until another member has its data.
+	Retained, ScaledDown bool
 	// Listed is true if the member is in spec.maintenance. Parked is true if the operator sends it
 	// no mutating command, so that a user can work on it.
 	Listed, Parked bool
@@ -206,18 +208,20 @@ type known struct {
 	// ReadyChangedAt is when the pod became Ready or not Ready in its role: not before the start of its
 	// container, its last command and its grant.
 	ReadyChangedAt time.Time
-	// Hindrance is the first of startChecks that fails. It is "" if the member may be started or
-	// take a role.
-	Hindrance string
+	// WhyNotStartable is the message of the first of startChecks that fails. It is "" if the member
+	// may be started or take a role.
+	WhyNotStartable string
 }
 
-// version describes how new a member's copy is, as reported by its sequence command.
+// version describes how new a member's copy is, as reported by its command sequence after the loss
+// of the last primary.
 type version struct {
 	Sequence uint64
-	// Answered is true after a response, or after UnresponsiveAfter attempts without one. Known is
-	// true if the response was a number.
+	// Answered is true if no response has to be waited for: there is a current one, or sequence was
+	// sent UnresponsiveAfter times without a response. Known is true if a current response is a
+	// number.
 	Answered, Known bool
-	// Current is false if sequence must be sent (again).
+	// Current is false if sequence must be sent, or sent again.
 	Current bool
 }
 

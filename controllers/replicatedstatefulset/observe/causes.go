@@ -16,32 +16,32 @@ import (
 // readCauses finds out what keeps members from running. The causes are only reported, so no
 // decision waits for them.
 func (r *Reader) readCauses(ctx context.Context, w *facts.World) {
-	known := &r.Of(w.Set).causes
+	causesKnown := &r.MemoryOf(w.Set).causes
 	if w.Invalid != "" || w.Wanted() == 0 {
-		*known = KnownCauses{}
+		*causesKnown = KnownCauses{}
 		return
 	}
-	if known.Trail == nil {
-		known.Trail, known.Starts = causes.Trail{}, map[string]FailedStarts{}
+	if causesKnown.Trail == nil {
+		causesKnown.Trail, causesKnown.Starts = causes.Trail{}, map[string]FailedStarts{}
 	}
 	pods := map[string]*corev1.Pod{}
 	for _, m := range w.Members {
 		pods[m.Name()] = m.Pod
 	}
-	told := known.readTold(ctx, r.Live, w, pods)
-	known.NoteStarts(w)
+	inEvents := causesKnown.causesInEvents(ctx, r.Live, w, pods)
+	causesKnown.NoteStarts(w)
 	wanted := map[string]bool{}
 	for name := range w.WantedNames() {
 		wanted[name] = true
 		pod := pods[name]
-		w.Causes.Add(name, known.Follow(w, name, pod, told[podKey(name, pod)]))
+		w.Causes.Add(name, causesKnown.Follow(w, name, pod, inEvents[podKey(name, pod)]))
 	}
-	known.Trail.Forget(func(name string) bool { return wanted[name] })
+	causesKnown.Trail.Forget(func(name string) bool { return wanted[name] })
 }
 
 // Follow returns what keeps one member from running.
-func (k *KnownCauses) Follow(w *facts.World, name string, pod *corev1.Pod, told causes.Cause) causes.Found {
-	found := k.Trail.Find(name, pod, told, w.Now, v1alpha1.FinalizerMember)
+func (k *KnownCauses) Follow(w *facts.World, name string, pod *corev1.Pod, inEvents causes.Cause) causes.Found {
+	found := k.Trail.Find(name, pod, inEvents, w.Now, v1alpha1.FinalizerMember)
 	if pod == nil || found.Known() || pod.DeletionTimestamp != nil {
 		return found
 	}
@@ -74,9 +74,9 @@ func (k *KnownCauses) NoteStarts(w *facts.World) {
 	}
 }
 
-// readTold returns the causes in the events of missing members, and of members that have had no
-// containers for a long time.
-func (k *KnownCauses) readTold(ctx context.Context, live client.Reader, w *facts.World, pods map[string]*corev1.Pod) map[string]causes.Cause {
+// causesInEvents returns the causes in the events of missing members, and of members that have had
+// no containers for a long time.
+func (k *KnownCauses) causesInEvents(ctx context.Context, live client.Reader, w *facts.World, pods map[string]*corev1.Pod) map[string]causes.Cause {
 	absent, exist := false, []*corev1.Pod(nil)
 	for name := range w.WantedNames() {
 		if pod := pods[name]; pod != nil {
@@ -92,27 +92,27 @@ func (k *KnownCauses) readTold(ctx context.Context, live client.Reader, w *facts
 		return nil
 	}
 	if turns.Begin(w.Now); !w.Now.Before(turns.Due) {
-		turns.Learn(askEvents(ctx, live, w, pods, hanging), w.Now)
+		turns.Learn(readEvents(ctx, live, w, pods, hanging), w.Now)
 	}
 	w.Causes.Unread = turns.Result == nil
 	w.Causes.LookAgain(turns.Due.Sub(w.Now))
 	return turns.Result
 }
 
-// askEvents reads the events of the StatefulSet and of hanging pods.
-func askEvents(ctx context.Context, live client.Reader, w *facts.World, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
-	said := map[string]causes.Cause{}
+// readEvents reads the events of the StatefulSet and of hanging pods.
+func readEvents(ctx context.Context, live client.Reader, w *facts.World, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
+	found := map[string]causes.Cause{}
 	if w.Stateful != nil {
 		events, err := causes.ReadEvents(ctx, live, w.Set.Namespace, "StatefulSet", w.Stateful.UID)
 		causes.LogUnread(ctx, err)
 		for name, why := range causes.RefusalsIn(events, func(name string) bool { return pods[name] == nil }) {
-			said[podKey(name, nil)] = causes.Refused(why)
+			found[podKey(name, nil)] = causes.Refused(why)
 		}
 	}
 	for uid, cause := range causes.ReadPodEvents(ctx, live, hanging) {
-		said[string(uid)] = cause
+		found[string(uid)] = cause
 	}
-	return said
+	return found
 }
 
 // podKey returns the UID of the pod, because a cause does not apply to another pod of the same

@@ -42,7 +42,7 @@ func (r *Reader) readLeftClaims(ctx context.Context, w *facts.World, from engine
 // readCopies counts the members that have claims, for a stopped set whose former number of members
 // is unknown.
 func (r *Reader) readCopies(ctx context.Context, w *facts.World, from engine.View) error {
-	if !facts.IsUnknownStop(w) {
+	if !facts.FormerSizeIsUnknown(w) {
 		return nil
 	}
 	claims, err := claimsOf(ctx, from, w.Set)

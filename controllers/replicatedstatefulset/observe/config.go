@@ -29,7 +29,8 @@ const MaxConfigBytes = 8 << 20
 
 // ConfigSettings configure a ConfigReader.
 type ConfigSettings struct {
-	// Key is the key of the hashes of configurations, and account the user that must be able to read them.
+	// Key is the key of the hashes of configurations, and account the user that must be able to
+	// read them.
 	Key     configuration.Key
 	Account string
 	// Restarts is the max number of sets that are restarted at the same time.
@@ -89,19 +90,19 @@ func (r *Reader) readConfig(ctx context.Context, w *facts.World, from engine.Vie
 
 // takeTurn remembers when a change was first seen, and requests a slot for a restart.
 func (r *Reader) takeTurn(ctx context.Context, w *facts.World, v *configuration.View) (err error) {
-	name, known := client.ObjectKeyFromObject(w.Set), r.Of(w.Set)
+	name, remembered := client.ObjectKeyFromObject(w.Set), r.MemoryOf(w.Set)
 	if !v.Pending() {
-		known.configSince = time.Time{}
+		remembered.configSince = time.Time{}
 		// A set that restarts keeps its slot until the cache shows the restart.
 		if facts.RestartsSince(w.Stateful).IsZero() {
 			r.Config.Turns.Forget(name)
 		}
 		return nil
 	}
-	if known.configSince.IsZero() {
-		known.configSince = w.Now
+	if remembered.configSince.IsZero() {
+		remembered.configSince = w.Now
 	}
-	v.Since = known.configSince
+	v.Since = remembered.configSince
 	if v.Held != "" || v.Idle || w.Now.Before(v.Since.Add(configuration.Window)) {
 		return nil
 	}

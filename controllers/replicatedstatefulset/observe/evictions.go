@@ -19,9 +19,9 @@ import (
 // entry is not a command: all preconditions of a switchover apply. If the ConfigMap is missing or
 // cannot be read, the budget still protects the primary.
 
-// AskedAt returns when the eviction of the pod was requested. It returns zero if the book has no
-// entry.
-func (b *EvictionBook) AskedAt(pod types.UID) time.Time {
+// RequestedAt returns when the eviction of the pod was requested. It returns zero if the book has
+// no entry.
+func (b *EvictionBook) RequestedAt(pod types.UID) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.Entries[pod].At
@@ -30,16 +30,16 @@ func (b *EvictionBook) AskedAt(pod types.UID) time.Time {
 // Learn stores the entries of the book. It returns the new ones, and the queue for the sets to
 // reconcile.
 func (b *EvictionBook) Learn(data map[string]string) (map[types.UID]bool, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	entries, news := facts.EntriesOf(data), map[types.UID]bool{}
+	entries, isNew := facts.EntriesOf(data), map[types.UID]bool{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for uid, now := range entries {
 		if !now.At.Equal(b.Entries[uid].At) {
-			news[uid] = true
+			isNew[uid] = true
 		}
 	}
 	b.Entries = entries
-	return news, b.queue
+	return isNew, b.queue
 }
 
 // Lead stores the queue of the controller, which exists once this process leads.
@@ -53,11 +53,11 @@ func (b *EvictionBook) Lead(_ context.Context, queue workqueue.TypedRateLimiting
 // OnBook requeues the sets that have pods with new entries in the book. When a process begins to
 // lead, all sets are reconciled anyway.
 func (r *Reader) OnBook(ctx context.Context, book *corev1.ConfigMap) {
-	news, queue := r.Book.Learn(book.Data)
-	if queue == nil || len(news) == 0 {
+	isNew, queue := r.Book.Learn(book.Data)
+	if queue == nil || len(isNew) == 0 {
 		return
 	}
-	for _, request := range r.setsOf(ctx, func(p *corev1.Pod) bool { return news[p.UID] }) {
+	for _, request := range r.setsOf(ctx, func(p *corev1.Pod) bool { return isNew[p.UID] }) {
 		queue.Add(request)
 	}
 }

@@ -24,19 +24,19 @@ import (
 
 // Recall copies the remembered state into a world, and remembers the changes in it.
 func (r *Reader) Recall(w *facts.World) {
-	known := r.Of(w.Set)
-	w.Refused, w.Mended, w.ClosedAt = known.Refused.Text(), known.mended, known.closedAt
-	w.Undone = known.Undone.Held(w.Set.Generation, w.Now)
-	if requested := w.Set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != known.requested {
-		known.requested, known.requestedAt = requested, w.Now
+	remembered := r.MemoryOf(w.Set)
+	w.Refused, w.Mended, w.ClosedAt = remembered.Refused.Text(), remembered.mended, remembered.closedAt
+	w.Undone = remembered.Undone.Held(w.Set.Generation, w.Now)
+	if requested := w.Set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != remembered.requested {
+		remembered.requested, remembered.requestedAt = requested, w.Now
 	}
-	w.RequestedAt = known.requestedAt
-	known.noteLoss(w)
-	w.LossAt, w.LossOf, w.LossPod = known.lossAt, known.lossOf, known.lossPod
-	known.noteStateful(w)
-	w.StatefulSince, w.Trial = known.statefulSince, known.trial
-	before := known.Pods
-	known.Pods = map[types.UID]*Seen{}
+	w.RequestedAt = remembered.requestedAt
+	remembered.noteLoss(w)
+	w.LossAt, w.LossOf, w.LossPod = remembered.lossAt, remembered.lossOf, remembered.lossPod
+	remembered.noteStateful(w)
+	w.StatefulSince, w.Trial = remembered.statefulSince, remembered.trial
+	before := remembered.Pods
+	remembered.Pods = map[types.UID]*Seen{}
 	for _, m := range w.Members {
 		s := before[m.Pod.UID]
 		if s == nil {
@@ -47,9 +47,9 @@ func (r *Reader) Recall(w *facts.World) {
 				Tries:   map[string]int{},
 			}
 		}
-		known.Pods[m.Pod.UID] = s
+		remembered.Pods[m.Pod.UID] = s
 		s.Look(m, w.Set.Status.Unanswered, w.Now)
-		if w.Set.Spec.Paused && !s.unheard { // no status command is sent while paused
+		if w.Set.Spec.Paused && !s.unansweredOnRecord { // no status command is sent while paused
 			s.askedAt, m.AskedAt = time.Time{}, time.Time{}
 		}
 	}
@@ -96,12 +96,12 @@ func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
 	switch o.Reason {
 	case facts.ReasonRefused:
 		if o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "" {
-			r.Of(w.Set).requested = "" // the same member may be requested again at once
+			r.MemoryOf(w.Set).requested = "" // the same member may be requested again at once
 		}
 	case facts.ReasonBudget:
-		r.Of(w.Set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
+		r.MemoryOf(w.Set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
 	case facts.ReasonChild, facts.ReasonTemplate:
-		r.Of(w.Set).mended[facts.ChildKey(o.From)] = w.Now
+		r.MemoryOf(w.Set).mended[facts.ChildKey(o.From)] = w.Now
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
 func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Time) {
 	if container, ready := m.Running(), podstate.Ready(m.Pod); container != s.container || ready != s.ready {
 		if container != s.container {
-			s.begin(m, recorded)
+			s.resetForContainer(m, recorded)
 		}
 		s.container, s.ready, s.touched = container, ready, now
 	}
@@ -119,33 +119,33 @@ func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Ti
 		}
 		s.Counted[name] = r.Ended
 		if r.Outcome == podexec.Unknown {
-			s.hearNothing(m, r)
+			s.noteNoAnswer(m, r)
 		} else {
-			s.hear(r)
+			s.noteAnswer(r)
 		}
 	}
 	if s.askedAt.IsZero() && m.Runs(v1alpha1.CommandStatus) {
 		s.askedAt = m.Busy.Asked
 	}
-	m.AskedAt, m.Unheard = s.askedAt, s.unheard
+	m.AskedAt, m.UnansweredOnRecord = s.askedAt, s.unansweredOnRecord
 	m.ResizeRefused = s.Resize
 	m.Touched, m.Said, m.Tries, m.Missed = s.touched, maps.Clone(s.Said), maps.Clone(s.Tries), s.missed
 }
 
-// begin resets the unanswered queries when the container changes, and restores those that the
-// status of the object records for the new container.
-func (s *Seen) begin(m *facts.Member, recorded []v1alpha1.Unanswered) {
-	s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+// resetForContainer resets the unanswered queries when the container changes, and restores those
+// that the status of the object records for the new container.
+func (s *Seen) resetForContainer(m *facts.Member, recorded []v1alpha1.Unanswered) {
+	s.missed, s.askedAt, s.unansweredOnRecord = 0, time.Time{}, false
 	for _, r := range recorded {
 		if r.Pod == m.Name() && r.ContainerID == m.Running() {
-			s.askedAt, s.unheard = r.Since.Time, true
+			s.askedAt, s.unansweredOnRecord = r.Since.Time, true
 		}
 	}
 }
 
-// hearNothing counts a command with an unknown outcome. For status it counts only commands that
+// noteNoAnswer counts a command with an unknown outcome. For status it counts only commands that
 // reached the running container or were refused, so an outage does not count.
-func (s *Seen) hearNothing(m *facts.Member, r podexec.Result) {
+func (s *Seen) noteNoAnswer(m *facts.Member, r podexec.Result) {
 	reached := r.Sent || r.Refused
 	if r.Name == v1alpha1.CommandStatus && reached && r.ContainerID == s.container {
 		s.missed++
@@ -154,13 +154,13 @@ func (s *Seen) hearNothing(m *facts.Member, r podexec.Result) {
 		}
 	}
 	s.Tries[r.Name]++
-	m.Unclear = append(m.Unclear, r)
+	m.UnknownResults = append(m.UnknownResults, r)
 }
 
-// hear remembers a response. A sequence that is not a number is also retried with backoff.
-func (s *Seen) hear(r podexec.Result) {
+// noteAnswer remembers a response. A sequence that is not a number is also retried with backoff.
+func (s *Seen) noteAnswer(r podexec.Result) {
 	if r.Name == v1alpha1.CommandStatus {
-		s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+		s.missed, s.askedAt, s.unansweredOnRecord = 0, time.Time{}, false
 	}
 	s.Said[r.Name] = r
 	s.Tries[r.Name]++
@@ -189,7 +189,7 @@ func (k *Remembered) LearnResize(o *action.Outcome) (refused bool) {
 			Text:     excerpt.Message(o.Err.Error()),
 		}
 		return true
-	case o.Err == nil && isTakenBack(pod, o.Answer):
+	case o.Err == nil && isReverted(pod, o.Answer):
 		s.Resize = facts.RefusedResize{
 			Revision: note.Revision,
 			Text:     "the API server or an admission policy reverts the write",
@@ -213,8 +213,8 @@ func (k *Remembered) LearnTrial(w *facts.World, o *action.Outcome) (refused bool
 	return refused
 }
 
-// isTakenBack reports whether the API server stored a different pod than the one that was written.
-func isTakenBack(written *corev1.Pod, answer client.Object) bool {
+// isReverted reports whether the API server stored a different pod than the one that was written.
+func isReverted(written *corev1.Pod, answer client.Object) bool {
 	now, isPod := answer.(*corev1.Pod)
 	if !isPod {
 		return false

@@ -42,9 +42,9 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err
 	}
-	disown(w)
+	dropForeign(w)
 	for _, m := range w.Members {
-		m.Owned = owns(w, m)
+		m.Owned = isOwned(w, m)
 	}
 	if err := r.readRules(ctx, w); err != nil {
 		return nil, err
@@ -73,27 +73,27 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	r.Recall(w)
 	r.readCauses(ctx, w)
 	w.Took = r.Now().Sub(w.Now)
-	countUnclear(ctx, w)
+	countUnknown(ctx, w)
 	return w, nil
 }
 
-// countUnclear counts and logs the commands with an unknown outcome.
-func countUnclear(ctx context.Context, w *facts.World) {
+// countUnknown counts and logs the commands with an unknown outcome.
+func countUnknown(ctx context.Context, w *facts.World) {
 	for _, m := range w.Members {
-		for _, result := range m.Unclear {
+		for _, result := range m.UnknownResults {
 			unknownTotal.WithLabelValues(result.Name).Inc()
 			ctrl.LoggerFrom(ctx).Info("the outcome of a command is unknown", "pod", m.Name(), "command", result.Name, "why", result.Why)
 		}
 	}
 }
 
-// owns reports whether the pod belongs to this object by its owner references and was created for
-// it (see WhyStranger).
-func owns(w *facts.World, m *facts.Member) bool {
-	if w.Stateful == nil || !w.Ours(w.Stateful) || !facts.Makes(w.Stateful, m.Pod) {
+// isOwned reports whether the pod belongs to this object by its owner references and was created
+// for it (see World.WhyForeign).
+func isOwned(w *facts.World, m *facts.Member) bool {
+	if w.Stateful == nil || !w.Ours(w.Stateful) || !facts.Controls(w.Stateful, m.Pod) {
 		return false
 	}
-	return w.WhyStranger(m, w.IsStored(m)) == ""
+	return w.WhyForeign(m, w.IsStored(m)) == ""
 }
 
 // readNamespace sets whether the namespace of a terminating object is terminating too.
@@ -105,7 +105,7 @@ func (r *Reader) readNamespace(ctx context.Context, w *facts.World, from engine.
 	if err := from.Get(ctx, types.NamespacedName{Name: w.Set.Namespace}, &namespace); err != nil {
 		return fmt.Errorf("get the namespace: %w", err)
 	}
-	w.NamespaceGoes = namespace.DeletionTimestamp != nil
+	w.NamespaceTerminating = namespace.DeletionTimestamp != nil
 	return nil
 }
 
@@ -125,15 +125,15 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 			CommandsIn: pod.Annotations[v1alpha1.AnnotationContainer],
 			Results:    map[string]podexec.Result{},
 		}
-		if !ok || !counts(w, m) {
-			noteForeign(w, pod)
+		if !ok || !isMember(w, m) {
+			noteMislabeled(w, pod)
 			continue
 		}
 		if m.CommandsIn == "" && len(w.Set.Spec.Pod.Containers) > 0 {
 			m.CommandsIn = spec.CommandsIn(&w.Set.Spec.Pod)
 		}
 		busy, results := r.Board.Of(key, pod.UID)
-		m.Busy, m.EvictionAt = busy, r.Book.AskedAt(pod.UID)
+		m.Busy, m.EvictionAt = busy, r.Book.RequestedAt(pod.UID)
 		for _, result := range results {
 			m.Results[result.Name] = result
 		}
@@ -146,9 +146,9 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 	return nil
 }
 
-// ReadNode reads the relevant facts of a member's Node. A pass on the cache writes only the status. It
-// may remove a grant of the stored status, because a Node is missing. All other consequences of a
-// missing Node need a pass on live objects.
+// ReadNode reads the relevant facts of a member's Node. A pass on the cache writes only the status.
+// It may remove a grant of the stored status, because a Node is missing. All other consequences of
+// a missing Node need a pass on live objects.
 func (r *Reader) ReadNode(ctx context.Context, w *facts.World, m *facts.Member, from engine.View) (nodestate.Facts, error) {
 	if from.Live || w.IsStored(m) {
 		return r.nodes.Read(ctx, r.Nodes, r.Live, m.Pod.Spec.NodeName, r.Now())
@@ -156,10 +156,10 @@ func (r *Reader) ReadNode(ctx context.Context, w *facts.World, m *facts.Member, 
 	return r.nodes.Glance(ctx, r.Nodes, r.Live, m.Pod.Spec.NodeName, r.Now())
 }
 
-// counts reports whether a pod with the name of a member is a member. A pod that may be primary, or
-// is terminating with our finalizer, always is, regardless of its owner. Otherwise pods with an
+// isMember reports whether a pod with the name of a member is a member. A pod that may be primary,
+// or is terminating with our finalizer, always is, regardless of its owner. Otherwise pods with an
 // ordinal of MaxReplicas or more, and pods of another owner, are not.
-func counts(w *facts.World, m *facts.Member) bool {
+func isMember(w *facts.World, m *facts.Member) bool {
 	if w.IsStored(m) {
 		return true
 	}
@@ -246,9 +246,9 @@ func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
 	return names
 }
 
-// disown removes pods from the members that have a controller other than the StatefulSet, and are
-// younger than it, so that no former StatefulSet of the same name created them.
-func disown(w *facts.World) {
+// dropForeign removes pods from the members that have a controller other than the StatefulSet, and
+// are younger than it, so that no former StatefulSet of the same name created them.
+func dropForeign(w *facts.World) {
 	if w.Stateful == nil || !w.Ours(w.Stateful) {
 		return
 	}
@@ -257,31 +257,33 @@ func disown(w *facts.World) {
 		if isHeld || !IsMadeByAnother(w.Stateful, m.Pod) {
 			return false
 		}
-		noteForeign(w, m.Pod)
+		noteMislabeled(w, m.Pod)
 		return true
 	})
 }
 
-// IsMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor a former
-// one of the same name.
+// IsMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor a
+// former one of the same name.
 func IsMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	if metav1.GetControllerOf(pod) == nil || facts.Makes(set, pod) {
+	if metav1.GetControllerOf(pod) == nil || facts.Controls(set, pod) {
 		return false
 	}
 	return !pod.CreationTimestamp.Before(&set.CreationTimestamp)
 }
 
-// noteForeign records a pod that has our labels and is not a member. A terminating pod is soon no longer
-// selected. Our finalizer makes no difference, because a user who can create pods can write it.
-func noteForeign(w *facts.World, pod *corev1.Pod) {
+// noteMislabeled records a pod that has our labels and is not a member. A terminating pod is soon
+// no longer selected. Our finalizer makes no difference, because a user who can create pods can
+// write it.
+func noteMislabeled(w *facts.World, pod *corev1.Pod) {
 	has := func(label string) bool { return pod.Labels[label] != "" }
 	if podstate.Terminating(pod) || !slices.ContainsFunc(spec.OwnPodLabels, has) {
 		return
 	}
-	if len(w.ForeignPods) < maxForeign {
-		w.ForeignPods = append(w.ForeignPods, pod)
+	if len(w.MislabeledPods) < maxMislabeled {
+		w.MislabeledPods = append(w.MislabeledPods, pod)
 	}
 }
 
-// maxForeign is the max number of foreign pods that one pass handles. Later passes handle the rest.
-const maxForeign = 100
+// maxMislabeled is the max number of foreign pods that one pass handles. Later passes handle the
+// rest.
+const maxMislabeled = 100

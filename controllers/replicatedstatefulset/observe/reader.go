@@ -45,14 +45,14 @@ type Reader struct {
 	Config *ConfigReader
 }
 
-// Of returns the memory of a set.
-func (r *Reader) Of(set *v1alpha1.ReplicatedStatefulSet) *Remembered {
-	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+// MemoryOf returns the memory of a set.
+func (r *Reader) MemoryOf(set *v1alpha1.ReplicatedStatefulSet) *Remembered {
+	remembered, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
-		known.Pods, known.mended = map[types.UID]*Seen{}, map[string]time.Time{}
+		remembered.Pods, remembered.mended = map[types.UID]*Seen{}, map[string]time.Time{}
 		createdTotal.Inc()
 	}
-	return known
+	return remembered
 }
 
 // Remembered is the state of a set that is kept in memory only. After a restart all members are
@@ -85,16 +85,16 @@ func (k *Remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" 
 
 // Seen is what this process remembers of a pod.
 type Seen struct {
-	container string
-	ready     bool
-	touched   time.Time
-	missed    int // see member
-	askedAt   time.Time
-	unheard   bool
-	Said      map[string]podexec.Result
-	Counted   map[string]time.Time // end of the last result that was counted, by command
-	Tries     map[string]int
-	Resize    facts.RefusedResize // last refused resize of the pod
+	container          string
+	ready              bool
+	touched            time.Time
+	missed             int // see member
+	askedAt            time.Time
+	unansweredOnRecord bool
+	Said               map[string]podexec.Result
+	Counted            map[string]time.Time // end of the last result that was counted, by command
+	Tries              map[string]int
+	Resize             facts.RefusedResize // last refused resize of the pod
 }
 
 // KnownCauses is what this process remembers about causes.

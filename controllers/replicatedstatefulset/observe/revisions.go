@@ -33,7 +33,7 @@ func readRevisions(ctx context.Context, w *facts.World, from engine.View) error 
 		if err != nil {
 			return err
 		}
-		if revision != nil && facts.Makes(w.Stateful, revision) {
+		if revision != nil && facts.Controls(w.Stateful, revision) {
 			w.Revisions[name] = TemplateIn(revision)
 		}
 	}

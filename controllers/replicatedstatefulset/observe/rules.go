@@ -40,7 +40,7 @@ func (r *Reader) readRules(ctx context.Context, w *facts.World) error {
 		return fmt.Errorf("list ConfigMaps: %w", err)
 	}
 	if n := len(list.Items); n > spec.MaxRules {
-		follow(w, "", fmt.Sprintf("it selects %d ConfigMaps; the max is %d", n, spec.MaxRules))
+		setRules(w, "", fmt.Sprintf("it selects %d ConfigMaps; the max is %d", n, spec.MaxRules))
 		return nil
 	}
 	slices.SortFunc(
@@ -51,21 +51,21 @@ func (r *Reader) readRules(ctx context.Context, w *facts.World) error {
 	for i := range list.Items {
 		fmt.Fprintf(&versions, "%s/%s ", list.Items[i].Name, list.Items[i].ResourceVersion)
 	}
-	known := r.Of(w.Set)
-	if known.hasNoRules() || known.versions != versions.String() {
-		known.rules, known.excess, err = r.hashRules(ctx, w.Set.Namespace, list.Items)
+	remembered := r.MemoryOf(w.Set)
+	if remembered.hasNoRules() || remembered.versions != versions.String() {
+		remembered.rules, remembered.excess, err = r.hashRules(ctx, w.Set.Namespace, list.Items)
 		if err != nil {
-			known.rules, known.excess = "", ""
+			remembered.rules, remembered.excess = "", ""
 			return err
 		}
-		known.versions = versions.String()
+		remembered.versions = versions.String()
 	}
-	follow(w, known.rules, known.excess)
+	setRules(w, remembered.rules, remembered.excess)
 	return nil
 }
 
-// follow sets the hash of the rules. If there are too many, it keeps the hash that the pods have.
-func follow(w *facts.World, rules, excess string) {
+// setRules sets the hash of the rules. If there are too many, it keeps the hash that the pods have.
+func setRules(w *facts.World, rules, excess string) {
 	w.Rules, w.Excess = rules, excess
 	if excess != "" && w.Stateful != nil {
 		w.Rules = w.Stateful.Spec.Template.Annotations[v1alpha1.AnnotationRules]

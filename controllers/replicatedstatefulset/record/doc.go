@@ -1,2 +1,3 @@
-// Package record advances the record of grants, commands, failures and orders by what a pass has read. It is pure.
+// Package record advances the record of grants, commands, failures and orders by what a pass has
+// read. It is pure.
 package record

@@ -12,7 +12,7 @@ import (
 // Ending is a recorded command with the facts about its end.
 type Ending struct {
 	*v1alpha1.RunningCommand
-	o *Observed
+	observed *Observed
 	// M is the member in whose pod the command began. It is nil if the pod is gone.
 	M *ObservedMember
 	// gone is true if the command's container has ended.
@@ -27,7 +27,7 @@ type Ending struct {
 func EndingOf(o *Observed, c *v1alpha1.RunningCommand) Ending {
 	e := Ending{
 		RunningCommand: c,
-		o:              o,
+		observed:       o,
 		M:              o.byUID(c.UID),
 		gone:           o.containerGone(c.UID, c.ContainerID),
 	}
@@ -50,7 +50,7 @@ func (r *Record) endCommands(o *Observed) {
 func (r *Record) isOver(e Ending) bool {
 	switch {
 	case e.neverBegan():
-		r.tell(
+		r.addEvent(
 			v1alpha1.EventCommandNotSent,
 			"%s was not sent to %s and changed nothing there; it will be retried if it is still needed: %s",
 			e.Name, e.Pod, e.result.Why,
@@ -59,7 +59,7 @@ func (r *Record) isOver(e Ending) bool {
 	case e.mayBeConfirmed():
 		return false
 	case e.unconfirmed() && r.countsAsFailed(e):
-		r.Fail(e.o, e.RunningCommand, 0)
+		r.Fail(e.observed, e.RunningCommand, 0)
 		return true
 	case e.seen && !e.unconfirmed():
 		r.conclude(e)
@@ -71,7 +71,7 @@ func (r *Record) isOver(e Ending) bool {
 	case e.mayReachNext():
 		return false
 	}
-	r.tell(v1alpha1.EventCommandEnded, "%s of %s ended with its container", e.Name, e.Pod)
+	r.addEvent(v1alpha1.EventCommandEnded, "%s of %s ended with its container", e.Name, e.Pod)
 	return true
 }
 
@@ -86,38 +86,38 @@ func isEndOf(c *v1alpha1.RunningCommand, r podexec.Result) bool {
 // neverBegan reports whether the command is known not to have reached its container.
 func (e Ending) neverBegan() bool { return e.seen && e.result.Outcome == podexec.Unknown }
 
-// Zero reports whether the command was seen to end with 0.
-func (e Ending) Zero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
+// ExitedZero reports whether the command was seen to end with 0.
+func (e Ending) ExitedZero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
 
 // UnderWay reports whether this process runs the command and will see its end.
 func (e Ending) UnderWay() bool { return e.M != nil && e.M.Command == e.Name }
 
-// agreed reports whether status, sent after the command ended, confirms the command's effect.
-func (e Ending) agreed() bool {
+// confirmed reports whether status, sent after the command ended, confirms the command's effect.
+func (e Ending) confirmed() bool {
 	answer := e.M.Status
-	return answer != nil && settles(e.Name, stateBy(e.o.Set, *answer))
+	return answer != nil && proves(e.Name, stateBy(e.observed.Set, *answer))
 }
 
-// Denied reports whether status contradicted a command that ended with 0, for longer than
+// Contradicted reports whether status contradicted a command that ended with 0, for longer than
 // SettleWithin.
-func (e Ending) Denied() bool {
-	if !e.Zero() || e.agreed() {
+func (e Ending) Contradicted() bool {
+	if !e.ExitedZero() || e.confirmed() {
 		return false
 	}
 	answer := e.M.Status
-	return answer != nil && e.o.Watch.Elapsed(e.result.Ended, answer.Began) > spec.SettleWithin
+	return answer != nil && e.observed.Watch.Elapsed(e.result.Ended, answer.Began) > spec.SettleWithin
 }
 
 // unconfirmed reports whether the command ended with 0 and status has not confirmed it yet. The end
 // of its container confirms any stop, but no start.
 func (e Ending) unconfirmed() bool {
 	switch {
-	case !e.Zero():
+	case !e.ExitedZero():
 		return false
 	case e.gone:
 		return spec.Starts(e.Name)
 	}
-	return !e.agreed()
+	return !e.confirmed()
 }
 
 // mayBeConfirmed reports whether status may still confirm the command. A start that may make a
@@ -126,7 +126,7 @@ func (e Ending) mayBeConfirmed() bool {
 	if e.gone || !e.unconfirmed() {
 		return false
 	}
-	return spec.StartsPrimary(e.Name) || !e.Denied()
+	return spec.StartsPrimary(e.Name) || !e.Contradicted()
 }
 
 // mayReachNext reports whether a command whose container is gone may have reached, or may yet
@@ -136,10 +136,10 @@ func (e Ending) mayReachNext() bool {
 		return false
 	}
 	last := spec.StrayUntil(e.StartedAt, e.BeginWithin)
-	if !e.o.Now.After(last) {
+	if !e.observed.Now.After(last) {
 		return true // also if the clock of the node is ahead of ours
 	}
-	next := e.o.nextContainer(e.Pod, e.ContainerID)
+	next := e.observed.nextContainer(e.Pod, e.ContainerID)
 	return next != nil && !next.StartedAt.After(last)
 }
 
@@ -147,17 +147,17 @@ func (e Ending) mayReachNext() bool {
 // the replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there
 // is none.
 func (e Ending) Next() *ObservedMember {
-	next := e.o.nextContainer(e.Pod, e.ContainerID)
+	next := e.observed.nextContainer(e.Pod, e.ContainerID)
 	if e.M != nil && e.M != next {
 		return nil
 	}
 	return next
 }
 
-// settles reports whether a state proves that a command with an unknown outcome took effect. For a
+// proves reports whether a state proves that a command with an unknown outcome took effect. For a
 // start that may make a primary, only primary proves it; otherwise the command may still be in
 // progress. The other commands make no primary, whenever they take effect.
-func settles(command string, s State) bool {
+func proves(command string, s State) bool {
 	switch command {
 	case v1alpha1.CommandStop:
 		return s == Idle
@@ -186,11 +186,11 @@ func (r *Record) isOverByStatus(e Ending) bool {
 	if answer == nil || !answer.Began.After(e.StartedAt.Time) {
 		return false
 	}
-	shows := stateBy(e.o.Set, *answer)
-	if !settles(e.Name, shows) {
+	shows := stateBy(e.observed.Set, *answer)
+	if !proves(e.Name, shows) {
 		return false
 	}
-	r.tell(SucceededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
+	r.addEvent(SucceededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
 	if e.Name == v1alpha1.CommandStop {
 		r.clean(e.UID)
 	}
@@ -199,11 +199,11 @@ func (r *Record) isOverByStatus(e Ending) bool {
 
 // conclude records how a command ended.
 func (r *Record) conclude(e Ending) {
-	if !e.Zero() {
-		r.Fail(e.o, e.RunningCommand, e.result.Code)
+	if !e.ExitedZero() {
+		r.Fail(e.observed, e.RunningCommand, e.result.Code)
 		return
 	}
-	r.tell(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
+	r.addEvent(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
 	if e.Name == v1alpha1.CommandStop {
 		r.clean(e.UID)
 	}
@@ -225,10 +225,10 @@ func SucceededAs(command string) string {
 // StatusUntil returns the deadline for status to show the outcome of the command.
 func (e Ending) StatusUntil() time.Time {
 	until := e.StartedAt.Add(e.Timeout.Duration)
-	if !e.Zero() {
+	if !e.ExitedZero() {
 		return until
 	}
-	if settled := e.o.Watch.Deadline(e.result.Ended, spec.SettleWithin); settled.After(until) {
+	if settled := e.observed.Watch.Deadline(e.result.Ended, spec.SettleWithin); settled.After(until) {
 		return settled
 	}
 	return until

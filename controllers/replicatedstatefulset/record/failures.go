@@ -41,7 +41,7 @@ func (r *Record) HasUnconfirmed(c *v1alpha1.RunningCommand) bool {
 
 // Fail records a failed command. code is 0 if the command ended with 0 and status contradicted it.
 func (r *Record) Fail(o *Observed, c *v1alpha1.RunningCommand, code int) {
-	r.warn(v1alpha1.EventMemberFailed, "%s of %s %s", c.Name, c.Pod, HowFailed(code))
+	r.addWarning(v1alpha1.EventMemberFailed, "%s of %s %s", c.Name, c.Pod, HowFailed(code))
 	i := slices.IndexFunc(r.Failures, func(x v1alpha1.Failure) bool { return x.Pod == c.Pod })
 	if i < 0 {
 		i = len(r.Failures)
@@ -81,11 +81,11 @@ func (r *Record) clean(pod types.UID) {
 	}
 }
 
-// forgive removes the failures that no longer apply.
-func (r *Record) forgive(o *Observed) {
+// removeLapsed removes the failures that no longer apply.
+func (r *Record) removeLapsed(o *Observed) {
 	for i := range o.Members {
 		m := &o.Members[i]
-		if cameUp(r.stateOf(o, m), r.FailureOf(m.Identity)) {
+		if runsAfterAll(r.stateOf(o, m), r.FailureOf(m.Identity)) {
 			r.clean(m.PodUID)
 		}
 	}
@@ -99,8 +99,8 @@ func (r *Record) forgive(o *Observed) {
 	)
 }
 
-// cameUp reports whether a member with a failed start runs after all.
-func cameUp(now State, x *v1alpha1.Failure) bool {
+// runsAfterAll reports whether a member with a failed start runs after all.
+func runsAfterAll(now State, x *v1alpha1.Failure) bool {
 	switch now {
 	case Primary:
 		return true

@@ -23,7 +23,7 @@ func (r *Record) endGrants(o *Observed) {
 		if g.Confirmed {
 			reason = v1alpha1.EventDemoted
 		}
-		r.tell(reason, "%s is not primary: %s", g.Pod, why)
+		r.addEvent(reason, "%s is not primary: %s", g.Pod, why)
 	}
 	r.Granted = left
 }
@@ -83,7 +83,7 @@ func (r *Record) grantPrimaries(o *Observed) {
 		}
 		if !r.GrantsRunning(m.Identity) {
 			r.Granted = append(r.Granted, NewGrant(m.Identity, r.Epoch, o.Now))
-			r.tell(v1alpha1.EventRoleChanged, "%s was found running as primary", m.Name)
+			r.addEvent(v1alpha1.EventRoleChanged, "%s was found running as primary", m.Name)
 		}
 		r.confirm(m.Identity)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// park updates the states of the members of spec.maintenance.
-func (r *Record) park(o *Observed) {
+// updateMaintenance updates the states of the members of spec.maintenance.
+func (r *Record) updateMaintenance(o *Observed) {
 	if o.Invalid {
 		return
 	}
@@ -24,18 +24,19 @@ func (r *Record) park(o *Observed) {
 		}
 		if is := r.maintenanceState(o, pod, now.State); is != now.State {
 			now.State, now.Since = is, metav1.NewTime(o.Now)
-			r.tellParked(now)
+			r.reportParked(now)
 		}
 		r.Maintenance = append(r.Maintenance, now)
 	}
 	for _, x := range before {
 		if x.State == v1alpha1.MaintenanceParked && r.MaintenanceOf(x.Pod).State != x.State {
-			r.tell(v1alpha1.EventMemberUnparked, "%s is no longer parked", x.Pod)
+			r.addEvent(v1alpha1.EventMemberUnparked, "%s is no longer parked", x.Pod)
 		}
 	}
 }
 
-// maintenanceState returns the maintenance state of a member of spec.maintenance. was is its previous state.
+// maintenanceState returns the maintenance state of a member of spec.maintenance. was is its
+// previous state.
 func (r *Record) maintenanceState(o *Observed, pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
 	switch {
 	case r.GrantsName(pod):
@@ -65,9 +66,9 @@ func (r *Record) rolesAreFilled(o *Observed) bool {
 	return filled >= need
 }
 
-func (r *Record) tellParked(now v1alpha1.MemberMaintenance) {
+func (r *Record) reportParked(now v1alpha1.MemberMaintenance) {
 	if now.State == v1alpha1.MaintenanceParked {
-		r.tell(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance requires", now.Pod)
+		r.addEvent(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance requires", now.Pod)
 	}
 }
 

@@ -39,8 +39,8 @@ type ObservedMember struct {
 	UpToDate bool
 	// StartedAt is when the running container started.
 	StartedAt time.Time
-	// Containers are the containers of the pod. Newest is the ID of the newest one in which commands
-	// run. It is "" if there is none.
+	// Containers are the containers of the pod. Newest is the ID of the newest one in which
+	// commands run. It is "" if there is none.
 	Containers []corev1.ContainerStatus
 	Newest     string
 	// Command is the command that this process runs in the pod. It is "" if there is none.

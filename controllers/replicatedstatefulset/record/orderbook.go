@@ -26,9 +26,9 @@ func (r *Record) noteOrders(o *Observed) {
 	isNew := order.IsNew(o.Set.Generation, o.Set.Status.ObservedGeneration)
 	for _, name := range spec.OrderNames {
 		now := spec.OrderIn(&o.Set.Spec, name)
-		r.Orders = r.Orders.withoutUnbegun(name, now)
+		r.Orders = r.Orders.withoutWithdrawn(name, now)
 		if now != nil && isOrder(o.Set, now) {
-			r.Orders = r.Orders.with(o.Now, name, now)
+			r.Orders = r.Orders.withNew(o.Now, name, now)
 		}
 		if isNew {
 			r.ignoreOrders(o.Now, name)
@@ -39,15 +39,15 @@ func (r *Record) noteOrders(o *Observed) {
 // ignoreOrders ends the orders of a new object without an action.
 func (r *Record) ignoreOrders(now time.Time, name v1alpha1.OrderName) {
 	for _, o := range r.Orders {
-		if o.Order != name || isOver(&o) {
+		if o.Order != name || isComplete(&o) {
 			continue
 		}
 		text := fmt.Sprintf(
 			"%s: spec.%s already had order %s when the object was created. To carry it out, give the order a new id",
 			NotDone(name, o.Member), name, o.ID,
 		)
-		r.Orders = r.Orders.Ended(now, &o, v1alpha1.OrderIgnored, text)
-		r.tell(v1alpha1.EventOverrideRefused, "%s", text)
+		r.Orders = r.Orders.WithResult(now, &o, v1alpha1.OrderIgnored, text)
+		r.addEvent(v1alpha1.EventOverrideRefused, "%s", text)
 	}
 }
 
@@ -58,14 +58,14 @@ func isOrder(set *v1alpha1.ReplicatedStatefulSet, o *v1alpha1.MemberOrder) bool 
 	return ok && order.IsID(o.ID)
 }
 
-// isOver reports whether an order is complete.
-func isOver(o *v1alpha1.OrderStatus) bool {
+// isComplete reports whether an order is complete.
+func isComplete(o *v1alpha1.OrderStatus) bool {
 	return !slices.Contains([]v1alpha1.OrderResult{v1alpha1.OrderWaiting, v1alpha1.OrderStarted}, o.Result)
 }
 
-// with adds an order unless it is on record.
-func (all OrderBook) with(at time.Time, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
-	if all.at(name, now.ID) >= 0 {
+// withNew adds an order unless it is on record.
+func (all OrderBook) withNew(at time.Time, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
+	if all.index(name, now.ID) >= 0 {
 		return all
 	}
 	noted := OrderBook{{
@@ -89,8 +89,8 @@ func (all OrderBook) with(at time.Time, name v1alpha1.OrderName, now *v1alpha1.M
 	return noted
 }
 
-// withoutUnbegun removes the orders that were not started and are no longer in the spec.
-func (all OrderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
+// withoutWithdrawn removes the orders that were not started and are no longer in the spec.
+func (all OrderBook) withoutWithdrawn(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
 	var wanted v1alpha1.MemberOrder
 	if now != nil {
 		wanted = *now
@@ -101,8 +101,8 @@ func (all OrderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.Membe
 	})
 }
 
-// at returns the index of an order. It returns -1 if there is none.
-func (all OrderBook) at(name v1alpha1.OrderName, id string) int {
+// index returns the index of an order. It returns -1 if there is none.
+func (all OrderBook) index(name v1alpha1.OrderName, id string) int {
 	return slices.IndexFunc(all, func(x v1alpha1.OrderStatus) bool { return x.Order == name && x.ID == id })
 }
 
@@ -119,9 +119,9 @@ func (all OrderBook) Open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	return nil
 }
 
-// Ended records the result of an order.
-func (all OrderBook) Ended(at time.Time, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) OrderBook {
-	i := all.at(o.Order, o.ID)
+// WithResult records the result of an order.
+func (all OrderBook) WithResult(at time.Time, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) OrderBook {
+	i := all.index(o.Order, o.ID)
 	if i < 0 {
 		return all
 	}

@@ -16,35 +16,35 @@ import (
 // removed only on proof, so the record is always a superset of the truth.
 type Record struct {
 	Epoch int64
-	// before is the epoch that the next epoch must exceed.
-	before   int64
-	Granted  []v1alpha1.Grant
-	Commands []v1alpha1.RunningCommand
-	Failures []v1alpha1.Failure
-	Versions []v1alpha1.Sequence
+	// formerEpoch is the epoch that the next epoch must exceed.
+	formerEpoch int64
+	Granted     []v1alpha1.Grant
+	Commands    []v1alpha1.RunningCommand
+	Failures    []v1alpha1.Failure
+	Versions    []v1alpha1.Sequence
 	// Maintenance are the states of the members of spec.maintenance.
 	Maintenance []v1alpha1.MemberMaintenance
 	// Orders are the orders in the spec, with their results.
 	Orders OrderBook
-	// Learned are the observations of this pass, for users.
-	Learned []Learned
+	// Events are the observations of this pass, for users.
+	Events []Event
 }
 
-// Learned is an observation that is reported as an event. Kind and Reason are the type and reason
+// Event is an observation that is reported as an event. Kind and Reason are the type and reason
 // of the event.
-type Learned struct{ Kind, Reason, Text string }
+type Event struct{ Kind, Reason, Text string }
 
 // Update advances a stored record by what a pass has read. The order matters: an answer of a member
 // proves nothing while a command with an unknown outcome may still run in it.
 func Update(stored *v1alpha1.ReplicatedStatefulSetStatus, o *Observed) Record {
 	r := recordOf(stored)
-	r.before = o.formerEpoch()
+	r.formerEpoch = o.formerEpoch()
 	r.endCommands(o)
 	r.endGrants(o)
 	r.grantPrimaries(o)
-	r.park(o)
+	r.updateMaintenance(o)
 	r.noteOrders(o)
-	r.forgive(o)
+	r.removeLapsed(o)
 	r.noteVersions(o)
 	return r
 }
@@ -69,17 +69,17 @@ func (r *Record) Into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Maintenance, s.Orders = r.Maintenance, r.Orders
 }
 
-func (r *Record) tell(reason, format string, args ...any) {
-	r.Learned = append(
-		r.Learned,
-		Learned{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)},
+func (r *Record) addEvent(reason, format string, args ...any) {
+	r.Events = append(
+		r.Events,
+		Event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)},
 	)
 }
 
-func (r *Record) warn(reason, format string, args ...any) {
-	r.Learned = append(
-		r.Learned,
-		Learned{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)},
+func (r *Record) addWarning(reason, format string, args ...any) {
+	r.Events = append(
+		r.Events,
+		Event{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)},
 	)
 }
 
@@ -100,8 +100,8 @@ func (r *Record) GrantsRunning(m Identity) bool {
 	})
 }
 
-// GrantedAt returns when the running container of the member got its grant. It returns nil if it has
-// none.
+// GrantedAt returns when the running container of the member got its grant. It returns nil if it
+// has none.
 func (r *Record) GrantedAt(m Identity) *metav1.MicroTime {
 	for _, g := range r.Granted {
 		if g.UID == m.PodUID && g.ContainerID == m.Container {
@@ -135,5 +135,5 @@ func (r *Record) EpochOf(name string) int64 {
 	if !spec.StartsPrimary(name) || r.HasGrants() {
 		return r.Epoch
 	}
-	return max(r.Epoch, r.before) + 1
+	return max(r.Epoch, r.formerEpoch) + 1
 }

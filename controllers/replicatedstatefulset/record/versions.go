@@ -46,8 +46,8 @@ func (r *Record) noteVersions(o *Observed) {
 	}
 }
 
-// showsSecondary reports whether a member is secondary, or its state is unknown and it was secondary
-// when its state was last known.
+// showsSecondary reports whether a member is secondary, or its state is unknown and it was
+// secondary when its state was last known.
 func (r *Record) showsSecondary(o *Observed, m *ObservedMember) bool {
 	switch r.stateOf(o, m) {
 	case Secondary:
@@ -74,7 +74,7 @@ func (r *Record) NoteVersion(pod string, n uint64, read time.Time) {
 		r.Versions = append(r.Versions, now)
 	case n > ParseSequence(r.Versions[i]):
 		r.Versions[i] = now
-	case n == ParseSequence(r.Versions[i]) && now.Epoch > r.Versions[i].Epoch && r.allBefore(read):
+	case n == ParseSequence(r.Versions[i]) && now.Epoch > r.Versions[i].Epoch && r.grantedBefore(read):
 		r.Versions[i] = now
 	}
 	slices.SortFunc(r.Versions, func(x, y v1alpha1.Sequence) int {
@@ -82,8 +82,8 @@ func (r *Record) NoteVersion(pod string, n uint64, read time.Time) {
 	})
 }
 
-// allBefore reports whether all grants are older than then.
-func (r *Record) allBefore(then time.Time) bool {
+// grantedBefore reports whether all grants are older than then.
+func (r *Record) grantedBefore(then time.Time) bool {
 	return !slices.ContainsFunc(
 		r.Granted,
 		func(g v1alpha1.Grant) bool { return !then.After(g.Since.Time) },

@@ -12,7 +12,7 @@ import (
 // begins with the text of the parameter what. It recreates a member that has been unresponsive for
 // longer than spec.failover.recreateUnresponsiveAfter.
 func awaitStatus(f *facts.Facts, p *Plan, what string, missing []*facts.Member) {
-	text := what + ": " + facts.NamesOf(missing) + facts.WhySilent(missing)
+	text := what + ": " + facts.NamesOf(missing) + facts.WhyNoAnswer(missing)
 	b := blockingOf(f, missing)
 	if b.Member == nil {
 		p.WaitFor(v1alpha1.ReasonSeeding, text)
@@ -22,18 +22,18 @@ func awaitStatus(f *facts.Facts, p *Plan, what string, missing []*facts.Member) 
 	if b.Timeout() == 0 || b.WhyKept() != "" {
 		return
 	}
-	heard := f.Among(func(m *facts.Member) bool { return hasAnswered(b, m) })
-	p.askVersions(f, heard)
+	answered := f.Among(func(m *facts.Member) bool { return hasAnswered(b, m) })
+	p.askVersions(f, answered)
 	if left := b.RecreateAt().Sub(f.Now); left > 0 {
 		p.LookAgain(left)
 		return
 	}
 	if f.Trial.IsRecent(f.Now) {
-		p.tryLater(f)
+		p.retryDryRun(f)
 		return
 	}
-	if hasMajority(b, heard) {
-		p.Do(append(trialOf(f, b.Member), remove(b.Member, facts.ReasonUnresponsive, fmt.Sprintf(
+	if hasMajority(b, answered) {
+		p.Do(append(dryRunOf(f, b.Member), remove(b.Member, facts.ReasonUnresponsive, fmt.Sprintf(
 			"status has not responded since %s, and a primary is missing", b.AskedAt.UTC().Format(time.RFC3339),
 		))...))
 	}
@@ -67,8 +67,8 @@ func hasAnswered(b facts.Blocking, m *facts.Member) bool {
 
 // hasMajority reports whether the sequences of a majority of the wanted members are known. Then
 // each entry that a majority acknowledged is in one of their copies.
-func hasMajority(b facts.Blocking, heard []*facts.Member) bool {
-	known := copies(heard).those(func(m *facts.Member) bool { return m.Version.Known })
+func hasMajority(b facts.Blocking, answered []*facts.Member) bool {
+	known := copies(answered).those(func(m *facts.Member) bool { return m.Version.Known })
 	return len(known) >= b.Majority()
 }
 

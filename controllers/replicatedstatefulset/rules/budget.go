@@ -47,18 +47,18 @@ func keepBudgets(f *facts.Facts, p *Plan) {
 
 // openBudget reopens the budget of the members that are not primary.
 func openBudget(f *facts.Facts, p *Plan) {
-	if !f.Keeps() || f.Deleting() || !BudgetIsClosed(f) {
+	if !f.ManagesChildren() || f.Deleting() || !BudgetIsClosed(f) {
 		return
 	}
-	if MustCloseBudget(f) || p.sent || budgetWaitsForCommand(f) {
+	if MustCloseBudget(f) || p.writesRecord || budgetWaitsForCommand(f) {
 		return
 	}
 	keepBudget(f, p, f.Budget, OpenedBudget(f))
 }
 
-// budgetWaitsForCommand reports whether a command must end before members may be evicted again. After
-// spec.evictionTimeout has expired while a primary is missing, no command needs to end, because it
-// may run on a Node that never returns.
+// budgetWaitsForCommand reports whether a command must end before members may be evicted again.
+// After spec.evictionTimeout has expired while a primary is missing, no command needs to end,
+// because it may run on a Node that never returns.
 func budgetWaitsForCommand(f *facts.Facts) bool {
 	if LacksPrimary(f) && EvictionTimeIsOver(f) {
 		return false
@@ -91,8 +91,8 @@ func isLabelledPrimary(f *facts.Facts, m *facts.Member) bool {
 	if m.Terminating() || m.Lost() || m.Pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
 		return false
 	}
-	_, role := roleOf(m)
-	return role == v1alpha1.RolePrimary || keepsLabels(f, m)
+	_, role := roleLabelsOf(m)
+	return role == v1alpha1.RolePrimary || roleLabelsStay(f, m)
 }
 
 // BudgetIsClosed reports whether the budget of the members that are not primary allows no eviction.
@@ -101,11 +101,11 @@ func BudgetIsClosed(f *facts.Facts) bool {
 	if have == nil || !UsesBudgets(f) || !f.Ours(have) {
 		return false
 	}
-	return letsNoneGo(have)
+	return allowsNoEviction(have)
 }
 
-// letsNoneGo reports whether a budget allows no eviction.
-func letsNoneGo(budget *policyv1.PodDisruptionBudget) bool {
+// allowsNoEviction reports whether a budget allows no eviction.
+func allowsNoEviction(budget *policyv1.PodDisruptionBudget) bool {
 	most := budget.Spec.MaxUnavailable
 	return most != nil && *most == intstr.FromInt32(0)
 }
@@ -114,15 +114,15 @@ func letsNoneGo(budget *policyv1.PodDisruptionBudget) bool {
 // label of the primary must stay, because an open budget would allow its eviction.
 func verifyClosed(answer metav1.Object) error {
 	budget, isBudget := answer.(*policyv1.PodDisruptionBudget)
-	if isBudget && letsNoneGo(budget) {
+	if isBudget && allowsNoEviction(budget) {
 		return nil
 	}
 	return errors.New("the API server did not store spec.maxUnavailable 0, so a primary could be evicted during its handover; " +
 		"exempt the operator's PodDisruptionBudgets from the webhook or policy that changes them (`kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies` lists them)")
 }
 
-// budgetClosedAt returns when a handover closed the budget. It returns "" if the budget is open, or was
-// closed by another rule.
+// budgetClosedAt returns when a handover closed the budget. It returns "" if the budget is open, or
+// was closed by another rule.
 func budgetClosedAt(f *facts.Facts) string {
 	if !BudgetIsClosed(f) {
 		return ""
@@ -146,15 +146,15 @@ func ClosedBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionB
 // minFollowers returns how many of the members that are not primary must stay available. While
 // the set is scaled, there are more of them than wanted.
 func minFollowers(f *facts.Facts) int32 {
-	said := ptr.Deref(f.Set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
-	if said.MinAvailable != nil {
-		return *said.MinAvailable
+	limits := ptr.Deref(f.Set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
+	if limits.MinAvailable != nil {
+		return *limits.MinAvailable
 	}
 	size := f.Wanted()
 	if f.Stateful != nil {
 		size = max(size, int(ptr.Deref(f.Stateful.Spec.Replicas, 0)))
 	}
-	return int32(max(0, size-f.Target()-int(ptr.Deref(said.MaxUnavailable, 1))))
+	return int32(max(0, size-f.Target()-int(ptr.Deref(limits.MaxUnavailable, 1))))
 }
 
 // MinPrimaries returns how many primaries must stay available: all that exist and are wanted,
@@ -167,8 +167,8 @@ func MinPrimaries(f *facts.Facts) int32 {
 	return int32(max(0, least))
 }
 
-// keepBudget creates or repairs a budget. A change between minAvailable and maxUnavailable is written
-// without a delay.
+// keepBudget creates or repairs a budget. A change between minAvailable and maxUnavailable is
+// written without a delay.
 func keepBudget(f *facts.Facts, p *Plan, have, want *policyv1.PodDisruptionBudget) {
 	if have == nil {
 		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: facts.ReasonChild}})
@@ -195,9 +195,9 @@ func dropBudget(f *facts.Facts, p *Plan, have *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// closingBudget returns the actions that precede the removal of a primary's label, so that the primary is
-// not evicted as a member that is not primary. If the label is already wrong, keepBudgets closes
-// the budget.
+// closingBudget returns the actions that precede the removal of a primary's label, so that the
+// primary is not evicted as a member that is not primary. If the label is already wrong,
+// keepBudgets closes the budget.
 //
 // A budget that is already closed is written as well, unless this process closed it for a handover.
 // So a stale write of another operator process that decided to open it fails, because its write is

@@ -21,7 +21,7 @@ import (
 // keepChildren creates missing children and repairs changes by others. scale sets the number of
 // pods.
 func keepChildren(f *facts.Facts, p *Plan) {
-	if !f.Keeps() || f.Deleting() {
+	if !f.ManagesChildren() || f.Deleting() {
 		return
 	}
 	for _, want := range children.BuildServices(f.Set) {

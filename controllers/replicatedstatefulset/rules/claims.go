@@ -18,7 +18,7 @@ import (
 // growClaims grows the claims of members with their templates. Claims never shrink. No pod is
 // recreated, because the kubelet grows the file system.
 func growClaims(f *facts.Facts, p *Plan) {
-	if !f.Keeps() || f.Deleting() {
+	if !f.ManagesChildren() || f.Deleting() {
 		return
 	}
 	for _, t := range f.Adjusting() {
@@ -76,10 +76,10 @@ func isShrinking(w *facts.World) bool {
 	return slices.ContainsFunc(w.Members, func(m *facts.Member) bool { return m.Ordinal >= int(*w.Stateful.Spec.Replicas) })
 }
 
-// goesToo reports whether a claim is deleted with the object: it has the name of a member's claim,
-// was created after the object, and has no other controller. An older claim was restored, or
-// belongs to an earlier set of this name.
-func goesToo(w *facts.World, c *corev1.PersistentVolumeClaim) bool {
+// isDeletedWithObject reports whether a claim is deleted with the object: it has the name of a
+// member's claim, was created after the object, and has no other controller. An older claim was
+// restored, or belongs to an earlier set of this name.
+func isDeletedWithObject(w *facts.World, c *corev1.PersistentVolumeClaim) bool {
 	switch {
 	case c.DeletionTimestamp != nil, metav1.GetControllerOf(c) != nil, spec.WasRestored(c):
 		return false
@@ -93,14 +93,14 @@ func goesToo(w *facts.World, c *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// claimsToDelete returns the claims to delete now: the pods of the object are gone, and LastDeadline has not
-// passed.
+// claimsToDelete returns the claims to delete now: the pods of the object are gone, and
+// LastDeadline has not passed.
 func claimsToDelete(w *facts.World) (claims []*corev1.PersistentVolumeClaim) {
 	if !facts.DeletesAllClaims(w) || !w.IsEmpty() || !w.Now.Before(w.LastDeadline()) {
 		return nil
 	}
 	for _, c := range w.LeftClaims {
-		if goesToo(w, c) {
+		if isDeletedWithObject(w, c) {
 			claims = append(claims, c)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // askStatus sends status to the members: at once after a change of the member, otherwise at the
 // reconcile interval.
 func askStatus(f *facts.Facts, p *Plan) {
-	if !f.Serves() {
+	if !f.MayRunCommands() {
 		return
 	}
 	for _, m := range f.Members {
@@ -53,7 +53,7 @@ func untilStatus(w *facts.World, m *facts.Member) time.Duration {
 
 // ask adds a query to the plan, at most one for each member.
 func (p *Plan) ask(f *facts.Facts, m *facts.Member, name string) {
-	if p.Asked[m.Name()] || !m.Free() || !m.Reachable() || !f.Serves() {
+	if p.Asked[m.Name()] || !m.Free() || !m.Reachable() || !f.MayRunCommands() {
 		return
 	}
 	p.Asked[m.Name()] = true
@@ -134,10 +134,10 @@ func (p *Plan) Send(f *facts.Facts, m *facts.Member, name, instead, detail strin
 		)
 		return
 	}
-	if p.sent {
+	if p.writesRecord {
 		return // one record per pass: a second write would be bound to an outdated version
 	}
-	p.sent = true
+	p.writesRecord = true
 	c := f.Command(m, name, instead, p.Record.EpochOf(name))
 	c.Decided, c.Proven, c.Within = f.Now.Truncate(time.Microsecond), p.proven, beginWithin(&f.Clock, m, name)
 	chain := append(slices.Clone(action.Chain(before)),
@@ -233,7 +233,7 @@ func (p *Plan) stop(f *facts.Facts, m *facts.Member, why string) {
 	if p.waitsForLabel(f, m) {
 		return
 	}
-	before := slices.Concat(p.trial, closingBudget(f, m), label(m, v1alpha1.False, v1alpha1.RoleNone))
+	before := slices.Concat(p.dryRun, closingBudget(f, m), label(m, v1alpha1.False, v1alpha1.RoleNone))
 	p.Send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.Name(), why), before...)
 }
 
@@ -252,7 +252,7 @@ func (p *Plan) waitsForLabel(f *facts.Facts, m *facts.Member) bool {
 func (p *Plan) demote(f *facts.Facts, m *facts.Member, why string) {
 	p.Handover = fmt.Sprintf("%s: %s", m.Name(), why)
 	can := f.Configured(v1alpha1.CommandDemote) && f.Configured(v1alpha1.CommandSecondary)
-	if !can || m.FailedToGo() {
+	if !can || m.FailedToStepDown() {
 		p.stop(f, m, why)
 		return
 	}
@@ -268,18 +268,18 @@ func remove(m *facts.Member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.Pod, Reason: reason, Detail: detail}}
 }
 
-// trialOf returns the dry run of the create of a member's pod from the current template, as if the
+// dryRunOf returns the dry run of the create of a member's pod from the current template, as if the
 // current pod were gone.
 //
 // A running member is not stopped to be recreated if the API server would reject its new pod,
 // because the member would then stay missing. A dry run right before each stop and delete of an
 // update tests this. A success is not remembered, because a policy or quota may change.
-func trialOf(f *facts.Facts, m *facts.Member) action.Chain {
+func dryRunOf(f *facts.Facts, m *facts.Member) action.Chain {
 	return action.Chain{{
 		Verb: action.Try, Object: children.BuildPod(f.Stateful, m.Ordinal), From: m.Pod,
 		Reason: facts.ReasonTrial, Detail: "dry run before the pod is recreated",
 	}}
 }
 
-// tryLater requeues the set for when a member may be stopped again, if a dry run succeeds then.
-func (p *Plan) tryLater(f *facts.Facts) { p.LookAgain(f.Trial.At.Add(spec.TrialPause).Sub(f.Now)) }
+// retryDryRun requeues the set for when a member may be stopped again, if a dry run succeeds then.
+func (p *Plan) retryDryRun(f *facts.Facts) { p.LookAgain(f.Trial.At.Add(spec.TrialPause).Sub(f.Now)) }

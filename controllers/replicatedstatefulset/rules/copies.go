@@ -20,7 +20,7 @@ func copiesOf(members []*facts.Member) copies {
 	all := slices.Clone(members)
 	slices.SortStableFunc(all, func(a, b *facts.Member) int {
 		return cmp.Or(
-			cmp.Compare(truth(b.Version.Known), truth(a.Version.Known)),
+			cmp.Compare(boolToInt(b.Version.Known), boolToInt(a.Version.Known)),
 			newerFirst(a, b),
 			cmp.Compare(failedOften(a), failedOften(b)),
 			a.Ordinal-b.Ordinal)
@@ -40,7 +40,7 @@ func failedOften(m *facts.Member) int32 {
 	return m.Failure.Count
 }
 
-func truth(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -52,8 +52,8 @@ func (c copies) answered() bool {
 	return !slices.ContainsFunc(c, func(m *facts.Member) bool { return !m.Version.Answered })
 }
 
-// unknown names the members that answered without a valid sequence.
-func (c copies) unknown() string {
+// unknownNames names the members that answered without a valid sequence.
+func (c copies) unknownNames() string {
 	var names []string
 	for _, m := range c {
 		if m.Version.Answered && !m.Version.Known {
@@ -92,9 +92,9 @@ func (c copies) startable() *facts.Member {
 	return nil
 }
 
-// named returns the member of that name, or the first well placed one of the newest. If neither
+// pick returns the member of that name, or the first well placed one of the newest. If neither
 // exists, it returns the first.
-func (c copies) named(name string) *facts.Member {
+func (c copies) pick(name string) *facts.Member {
 	if i := slices.IndexFunc(c, func(m *facts.Member) bool { return m.Name() == name }); i >= 0 {
 		return c[i]
 	}
@@ -138,9 +138,9 @@ func whyUnknown(m *facts.Member) string {
 	}
 }
 
-// outdone states which member had a newer copy than that sequence when it was last seen. It is ""
-// if none had.
-func outdone(f *facts.Facts, sequence uint64) string {
+// newerOnRecord states which member had a newer copy than that sequence when it was last seen. It
+// is "" if none had.
+func newerOnRecord(f *facts.Facts, sequence uint64) string {
 	newest, pod := f.Record.Newest()
 	if newest <= sequence {
 		return ""
@@ -156,4 +156,4 @@ func outdone(f *facts.Facts, sequence uint64) string {
 }
 
 // wellPlaced reports whether a member may keep a role that it gets.
-func wellPlaced(m *facts.Member) bool { return !m.ToLeave && !m.Listed }
+func wellPlaced(m *facts.Member) bool { return !m.ShouldLeaveNode && !m.Listed }

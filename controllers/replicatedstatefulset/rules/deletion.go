@@ -11,7 +11,7 @@ import (
 // keepObject adds the finalizer that keeps the object while members run. It is added before the
 // first start.
 func keepObject(f *facts.Facts, p *Plan) {
-	if f.Deleting() || f.Held() || !f.Keeps() {
+	if f.Deleting() || f.HasFinalizer() || !f.ManagesChildren() {
 		return
 	}
 	set := f.Set.DeepCopy()
@@ -25,21 +25,21 @@ func keepObject(f *facts.Facts, p *Plan) {
 	}})
 }
 
-// letGo removes all finalizers at once.
-func letGo(f *facts.Facts, p *Plan) {
-	if f.LetsGo() {
-		freeAll(f, p)
+// releaseAll removes all finalizers at once.
+func releaseAll(f *facts.Facts, p *Plan) {
+	if f.ReleasesPods() {
+		removeAllFinalizers(f, p)
 	}
 }
 
-// freeAll removes the finalizers of the pods, and then of the object.
-func freeAll(f *facts.Facts, p *Plan) {
+// removeAllFinalizers removes the finalizers of the pods, and then of the object.
+func removeAllFinalizers(f *facts.Facts, p *Plan) {
 	held := f.Among((*facts.Member).Protected)
 	for _, m := range held {
 		p.Do(action.Chain{Unprotect(m)})
 	}
 	if len(held) == 0 {
-		free(f, p)
+		removeObjectFinalizer(f, p)
 	}
 }
 
@@ -58,17 +58,17 @@ func finishDeletion(f *facts.Facts, p *Plan) {
 	case len(claims) > 0:
 		deleteClaims(p, claims)
 	case f.IsEmpty():
-		free(f, p)
+		removeObjectFinalizer(f, p)
 	case f.Now.Before(f.LastDeadline()):
 		p.LookAgain(f.LastDeadline().Sub(f.Now))
 	default:
-		freeAll(f, p)
+		removeAllFinalizers(f, p)
 	}
 }
 
-// free removes our finalizer from the object. It may have other finalizers.
-func free(f *facts.Facts, p *Plan) {
-	if !f.Held() {
+// removeObjectFinalizer removes our finalizer from the object. It may have other finalizers.
+func removeObjectFinalizer(f *facts.Facts, p *Plan) {
+	if !f.HasFinalizer() {
 		return
 	}
 	set := f.Set.DeepCopy()

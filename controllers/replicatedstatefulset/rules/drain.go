@@ -26,13 +26,13 @@ func leaveCordoned(f *facts.Facts, p *Plan) {
 	if WhyNotDrained(f, m).Reason != "" {
 		return
 	}
-	handOver(f, p, relief{Facts: f, old: m, away: true}, whyToLeave(m))
+	handOver(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, whyToLeave(m))
 }
 
 // drainChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first. Each check returns its reason and message, or nothing.
 var drainChecks = []func(*facts.Facts, *facts.Member) facts.Notice{
-	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
+	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, otherOrderFirst, beingUpdated, triedRecently,
 }
 
 // WhyNotDrained returns the notice of the first of drainChecks that fails.
@@ -54,7 +54,7 @@ func notServed(f *facts.Facts, _ *facts.Member) facts.Notice {
 	switch {
 	case f.Set.Spec.Paused:
 		return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, so no command is run; set it to false"}
-	case !f.Starts():
+	case !f.MayStartMembers():
 		return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(f.Invalid, f.Fatal())}
 	}
 	return facts.Notice{}
@@ -75,7 +75,7 @@ func isMissing(f *facts.Facts, _ *facts.Member) facts.Notice {
 }
 
 func demoteFailed(f *facts.Facts, m *facts.Member) facts.Notice {
-	if !m.FailedToGo() {
+	if !m.FailedToStepDown() {
 		return facts.Notice{}
 	}
 	return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: fmt.Sprintf(
@@ -90,7 +90,7 @@ func noSuccessorLeft(f *facts.Facts, m *facts.Member) facts.Notice {
 		if o.State == record.Primary {
 			continue
 		}
-		why := (relief{Facts: f, old: m, away: true}).whyNoSuccessor(o)
+		why := (transfer{Facts: f, primary: m, avoidLeaving: true}).whyNoSuccessor(o)
 		if why == "" {
 			return facts.Notice{}
 		}
@@ -99,12 +99,12 @@ func noSuccessorLeft(f *facts.Facts, m *facts.Member) facts.Notice {
 	return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take over: " + strings.Join(others, ", ") + "; uncordon one of their Nodes, repair one of them, or add a member"}
 }
 
-func askedOtherwise(f *facts.Facts, _ *facts.Member) facts.Notice {
-	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
+func otherOrderFirst(f *facts.Facts, _ *facts.Member) facts.Notice {
+	o := openOrderOf(f, v1alpha1.OrderSwitchoverTo)
 	if o.name == "" {
 		return facts.Notice{}
 	}
-	return facts.Notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s requests a switchover to %s first", o.by(), o.name)}
+	return facts.Notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s requests a switchover to %s first", o.source(), o.name)}
 }
 
 func beingUpdated(f *facts.Facts, _ *facts.Member) facts.Notice {
@@ -122,7 +122,7 @@ func beingUpdated(f *facts.Facts, _ *facts.Member) facts.Notice {
 	return facts.Notice{}
 }
 
-func triedLately(f *facts.Facts, m *facts.Member) facts.Notice {
+func triedRecently(f *facts.Facts, m *facts.Member) facts.Notice {
 	until := triedUntil(m)
 	if !until.After(f.Now) {
 		return facts.Notice{}

@@ -17,11 +17,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// elsewhere is the result of a search, before a secondary is promoted, for newer copies in members
-// that do not run.
-type elsewhere struct {
-	// holdsUp is true if no secondary may be promoted now.
-	holdsUp bool
+// searchResult is the result of a search, before a secondary is promoted, for newer copies in
+// members that do not run.
+type searchResult struct {
+	// blocks is true if no secondary may be promoted now.
+	blocks bool
 	// asked are the members that may have newer copies. blind names those whose sequence is
 	// unknown.
 	asked []*facts.Member
@@ -35,7 +35,7 @@ type elsewhere struct {
 }
 
 // isNothing reports whether there is nothing to search for.
-func (e *elsewhere) isNothing() bool { return !e.holdsUp && len(e.asked) == 0 }
+func (e *searchResult) isNothing() bool { return !e.blocks && len(e.asked) == 0 }
 
 // search finds copies that are newer than those of the running secondaries.
 type search struct {
@@ -77,27 +77,27 @@ func restartsPrimary(w *facts.World) bool {
 
 // find checks the members that do not run for newer copies. If all members but one run, there is
 // nothing to search for, because that one was the primary.
-func (s search) find() elsewhere {
+func (s search) find() searchResult {
 	if s.incomplete() {
-		if e := s.awaitReturn(); e.holdsUp {
+		if e := s.awaitReturn(); e.blocks {
 			return e
 		}
 	}
 	asked := s.Among(s.mayHaveNewer)
 	if len(asked) == 0 {
-		return elsewhere{}
+		return searchResult{}
 	}
 	all := copiesOf(asked)
-	e := elsewhere{
+	e := searchResult{
 		asked: asked,
-		blind: all.those(func(m *facts.Member) bool { return m.Retained }).unknown(),
+		blind: all.those(func(m *facts.Member) bool { return m.Retained }).unknownNames(),
 	}
 	switch {
 	case !all.answered(), e.blind != "":
-		e.holdsUp = true
+		e.blocks = true
 		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.blind)}
 	case all[0].Version.Known && all[0].Version.Sequence > s.sequence:
-		e.holdsUp = true
+		e.blocks = true
 		e.newer = all.newest()
 	}
 	return e
@@ -124,8 +124,8 @@ func (s search) mayHaveNewer(m *facts.Member) bool {
 	return false
 }
 
-// follow adds the actions for the result of a search.
-func (p *Plan) follow(f *facts.Facts, e elsewhere) {
+// actOnSearch adds the actions for the result of a search.
+func (p *Plan) actOnSearch(f *facts.Facts, e searchResult) {
 	p.LookAgain(e.again)
 	if len(e.asked) > 0 {
 		p.askVersions(f, e.asked)
@@ -138,8 +138,8 @@ func (p *Plan) follow(f *facts.Facts, e elsewhere) {
 		return
 	}
 	first := e.newer[0]
-	said, _ := first.Answer(v1alpha1.CommandSequence)
-	p.Record.NoteVersion(first.Name(), first.Version.Sequence, said.Began)
+	answer, _ := first.Answer(v1alpha1.CommandSequence)
+	p.Record.NoteVersion(first.Name(), first.Version.Sequence, answer.Began)
 	if m := e.newer.startable(); m != nil {
 		p.start(
 			f,
@@ -157,20 +157,20 @@ func (p *Plan) follow(f *facts.Facts, e elsewhere) {
 // awaitReturn waits for members that failed together with the last primary and are about to return,
 // because acknowledged writes may be in their copies only. It does not wait for a member that has
 // been Pending for longer, whose container ended earlier, or whose node is lost.
-func (s search) awaitReturn() elsewhere {
+func (s search) awaitReturn() searchResult {
 	left := s.Watch.Deadline(s.LossAt, spec.ReturnsWithin).Sub(s.Now)
 	if left <= 0 {
-		return elsewhere{}
+		return searchResult{}
 	}
 	went, missing := s.Among(s.returns), s.Wanted()-s.havePods()
 	if len(went) == 0 && missing <= 0 {
-		return elsewhere{}
+		return searchResult{}
 	}
 	who := facts.NamesOf(went)
 	if who == "" {
 		who = fmt.Sprintf("%d of %d pods", missing, s.Wanted())
 	}
-	return elsewhere{holdsUp: true, again: left, waiting: engine.Notice{
+	return searchResult{blocks: true, again: left, waiting: engine.Notice{
 		Reason: v1alpha1.ReasonSeeding,
 		Message: fmt.Sprintf(
 			"waiting up to %gm for members that failed with the primary and may hold newer data: %s",
@@ -192,7 +192,7 @@ func (s search) returns(m *facts.Member) bool {
 	if !m.Down() {
 		return m.Command != nil && m.Reachable()
 	}
-	if m.GoesForGood() {
+	if m.CannotRestart() {
 		return true
 	}
 	went := s.LossAt.Add(-spec.ReturnsWithin)
@@ -208,7 +208,7 @@ func isStartingSince(m *facts.Member, then time.Time) bool {
 // noteUncompared records that the copy of the last primary may be newer than that of the promoted
 // secondary.
 func (p *Plan) noteUncompared(f *facts.Facts, promoted *facts.Member) {
-	if !p.sent || f.Record.Epoch == 0 {
+	if !p.writesRecord || f.Record.Epoch == 0 {
 		return
 	}
 	old := f.ByUID(f.LossOf)
@@ -244,5 +244,5 @@ func (p *Plan) waitForNewest(newest copies) {
 
 // cannotStart states why the member with the newest copy is not started.
 func cannotStart(m *facts.Member) string {
-	return fmt.Sprintf("cannot start %s, which has the newest data: %s", m.Name(), m.Hindrance)
+	return fmt.Sprintf("cannot start %s, which has the newest data: %s", m.Name(), m.WhyNotStartable)
 }

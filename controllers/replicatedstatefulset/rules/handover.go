@@ -14,12 +14,12 @@ import (
 // relieve stops a primary when another member can take its role, with a copy as new as the
 // primary's was a moment before.
 func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
-	r := relief{Facts: f, old: m}
+	r := transfer{Facts: f, primary: m}
 	others, followed := r.otherPrimaries(), f.HasFollowers()
 	switch {
 	case r.isSpare(others, followed):
 		p.stop(f, m, why)
-	case others == 0 && !followed && !m.Leaves:
+	case others == 0 && !followed && !m.ScaledDown:
 		// No other member has its data, so the same member starts again. Its sequence must be on
 		// record before the stop.
 		p.askVersions(f, []*facts.Member{m})
@@ -34,8 +34,8 @@ func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 			"starting another primary before this one is stopped: "+m.Name(),
 		)
 	default:
-		h := r.handover()
-		p.ready(f, h)
+		h := r.findSuccessor()
+		p.askForHandover(f, h)
 		if h.successor != nil {
 			p.proven = true
 			p.stop(f, m, fmt.Sprintf("%s, and %s can take over", why, h.successor.Name()))
@@ -44,12 +44,12 @@ func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 }
 
 // handOver demotes a primary when another member can succeed it.
-func handOver(f *facts.Facts, p *Plan, r relief, why string) {
-	p.askVersions(f, []*facts.Member{r.old})
-	h := r.handover()
-	p.ready(f, h)
+func handOver(f *facts.Facts, p *Plan, r transfer, why string) {
+	p.askVersions(f, []*facts.Member{r.primary})
+	h := r.findSuccessor()
+	p.askForHandover(f, h)
 	if h.successor != nil {
-		p.demote(f, r.old, fmt.Sprintf("%s, and %s can take over", why, h.successor.Name()))
+		p.demote(f, r.primary, fmt.Sprintf("%s, and %s can take over", why, h.successor.Name()))
 	}
 }
 
@@ -60,38 +60,39 @@ type handover struct {
 	successor *facts.Member
 	// waiting is the reason why the handover is delayed.
 	waiting string
-	// stale are the members to ask for their sequence. asked are those to ask again after others
+	// toAsk are the members to ask for their sequence. asked are those to ask again after others
 	// were asked.
-	stale []*facts.Member
-	asked []question
+	toAsk      []*facts.Member
+	toAskAgain []question
 }
 
-// relief is a primary whose role another member takes. If by is set, only that member may take it.
-type relief struct {
+// transfer is a primary whose role another member takes. If by is set, only that member may take
+// it.
+type transfer struct {
 	*facts.Facts
-	old *facts.Member
-	by  string
-	// away is true if the new primary must not be a member that should leave its Node.
-	away bool
+	primary *facts.Member
+	only    string
+	// avoidLeaving is true if the new primary must not be a member that should leave its Node.
+	avoidLeaving bool
 }
 
 // isSpare reports whether a primary may stop without a successor: the other primaries are enough,
 // or have the same data, or it is the only member.
-func (r relief) isSpare(others int, followed bool) bool {
+func (r transfer) isSpare(others int, followed bool) bool {
 	switch {
 	case others >= r.Target():
 		return true
 	case others > 0 && !followed:
 		return true
 	}
-	return r.Wanted() == 1 && !r.old.Leaves
+	return r.Wanted() == 1 && !r.primary.ScaledDown
 }
 
 // otherPrimaries returns the number of other primaries that stay.
-func (r relief) otherPrimaries() int {
+func (r transfer) otherPrimaries() int {
 	n := 0
 	for _, o := range r.Primaries() {
-		if o != r.old && !o.Leaves {
+		if o != r.primary && !o.ScaledDown {
 			n++
 		}
 	}
@@ -104,10 +105,10 @@ func (h *handover) wait(what string) {
 	}
 }
 
-// ready asks for the sequences that a handover needs.
-func (p *Plan) ready(f *facts.Facts, h handover) {
-	p.askVersions(f, h.stale)
-	for _, q := range h.asked {
+// askForHandover asks for the sequences that a handover needs.
+func (p *Plan) askForHandover(f *facts.Facts, h handover) {
+	p.askVersions(f, h.toAsk)
+	for _, q := range h.toAskAgain {
 		p.askSince(f, q)
 	}
 	if h.waiting != "" {
@@ -116,9 +117,9 @@ func (p *Plan) ready(f *facts.Facts, h handover) {
 }
 
 // handover returns the member that can succeed the primary. If by is set, only that member can.
-func (r relief) handover() handover {
-	m := r.old
-	h := handover{stale: []*facts.Member{m}}
+func (r transfer) findSuccessor() handover {
+	m := r.primary
+	h := handover{toAsk: []*facts.Member{m}}
 	if !m.Version.Known {
 		h.wait("waiting for a response from sequence in " + m.Name())
 		return h
@@ -127,7 +128,7 @@ func (r relief) handover() handover {
 	if then := r.ChangedAt(); !mine.Began.After(then) {
 		// This sequence excludes entries that only a member had that was stopped since.
 		h.wait("waiting for a response from sequence in " + m.Name())
-		h.asked = append(h.asked, question{Member: m, since: then})
+		h.toAskAgain = append(h.toAskAgain, question{Member: m, since: then})
 		return h
 	}
 	for _, o := range r.Members {
@@ -136,7 +137,7 @@ func (r relief) handover() handover {
 		}
 		if !hasAllOf(o, m.Version.Sequence, mine.Ended) {
 			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.Name(), m.Name()))
-			h.asked = append(h.asked, question{Member: o, since: mine.Ended})
+			h.toAskAgain = append(h.toAskAgain, question{Member: o, since: mine.Ended})
 			continue
 		}
 		if h.successor == nil || isBetterPlaced(o, h.successor) > 0 {
@@ -150,27 +151,27 @@ func (r relief) handover() handover {
 }
 
 // couldSucceed reports whether a member could succeed a primary if its copy is new enough.
-func (r relief) couldSucceed(m *facts.Member) bool { return r.whyNoSuccessor(m) == "" }
+func (r transfer) couldSucceed(m *facts.Member) bool { return r.whyNoSuccessor(m) == "" }
 
 // whyNoSuccessor states why a member cannot succeed a primary, regardless of its copy. It is "" if
 // it can.
-func (r relief) whyNoSuccessor(m *facts.Member) string {
+func (r transfer) whyNoSuccessor(m *facts.Member) string {
 	switch {
-	case r.by != "" && m.Name() != r.by:
+	case r.only != "" && m.Name() != r.only:
 		return "another member is requested"
-	case m.Hindrance != "":
-		return m.Hindrance
+	case m.WhyNotStartable != "":
+		return m.WhyNotStartable
 	case m.Listed:
 		return "it is in spec.maintenance"
 	case !r.IsAtRest(m.State):
 		return string(m.State)
-	case !r.away:
+	case !r.avoidLeaving:
 		return ""
-	case m.ToLeave:
+	case m.ShouldLeaveNode:
 		return whyToLeave(m)
 	case m.Degraded():
 		return "it is degraded"
-	case r.old.Unserved() == "" && m.Shown == record.Secondary && !podstate.Ready(m.Pod):
+	case r.primary.Unserved() == "" && m.Shown == record.Secondary && !podstate.Ready(m.Pod):
 		return "its pod is not Ready"
 	}
 	return ""
@@ -182,16 +183,16 @@ func (r relief) whyNoSuccessor(m *facts.Member) string {
 // second is.
 func isBetterPlaced(m, than *facts.Member) int {
 	return cmp.Or(
-		truth(than.Listed)-truth(m.Listed),
-		truth(podstate.Ready(m.Pod))-truth(podstate.Ready(than.Pod)),
-		truth(m.UpToDate)-truth(than.UpToDate),
-		truth(than.ToLeave)-truth(m.ToLeave),
+		boolToInt(than.Listed)-boolToInt(m.Listed),
+		boolToInt(podstate.Ready(m.Pod))-boolToInt(podstate.Ready(than.Pod)),
+		boolToInt(m.UpToDate)-boolToInt(than.UpToDate),
+		boolToInt(than.ShouldLeaveNode)-boolToInt(m.ShouldLeaveNode),
 	)
 }
 
 // hasAllOf reports whether a member has at least that sequence, as read after then.
 func hasAllOf(m *facts.Member, sequence uint64, then time.Time) bool {
-	r, said := m.Answer(v1alpha1.CommandSequence)
+	r, answered := m.Answer(v1alpha1.CommandSequence)
 	n, known := record.SequenceOf(r)
-	return said && known && n >= sequence && r.Began.After(then)
+	return answered && known && n >= sequence && r.Began.After(then)
 }

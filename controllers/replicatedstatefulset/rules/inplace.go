@@ -241,15 +241,15 @@ func (s *sizing) whyNot() string {
 	case s.note.Revision != s.target, !s.isSent():
 		return ""
 	case podresize.Infeasible(s.m.Pod) && !podresize.Unseen(s.m.Pod):
-		return "its Node can never provide them" + s.saidByKubelet()
+		return "its Node can never provide them" + s.kubeletMessage()
 	case s.isOverdue():
-		return fmt.Sprintf("the resize did not finish within %s", spec.ResizeWithin) + s.saidByKubelet()
+		return fmt.Sprintf("the resize did not finish within %s", spec.ResizeWithin) + s.kubeletMessage()
 	}
 	return ""
 }
 
-// saidByKubelet returns the kubelet's message about the resize, prefixed by a colon.
-func (s *sizing) saidByKubelet() string {
+// kubeletMessage returns the kubelet's message about the resize, prefixed by a colon.
+func (s *sizing) kubeletMessage() string {
 	for _, c := range s.m.Pod.Status.Conditions {
 		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
 			return ": " + strings.TrimSuffix(cmp.Or(c.Reason, string(c.Type))+", "+excerpt.Message(c.Message), ", ")
@@ -316,14 +316,14 @@ func stepInPlace(f *facts.Facts, m *facts.Member) step {
 		next.until = f.Watch.Deadline(s.note.Since.Time, spec.ResizeWithin)
 		next.text += fmt.Sprintf(
 			"; if the kubelet has not finished by %s, the pod is recreated%s",
-			next.until.UTC().Format("15:04:05"), s.saidByKubelet(),
+			next.until.UTC().Format("15:04:05"), s.kubeletMessage(),
 		)
 	}
 	return next
 }
 
-// goOn adds the actions of a step to the plan.
-func (p *Plan) goOn(f *facts.Facts, next step) {
+// addStep adds the actions of a step to the plan.
+func (p *Plan) addStep(f *facts.Facts, next step) {
 	p.LooksLive = p.LooksLive || next.looksLive
 	p.NotInPlace = next.failed
 	if len(next.acts) > 0 {
@@ -358,7 +358,7 @@ func (s *sizing) begin() action.Chain {
 // finishInPlace sets the name and the hash of the current revision on pods that have its resources.
 // The StatefulSet controller and this one count updated pods by them.
 func finishInPlace(f *facts.Facts, p *Plan) {
-	if !f.Starts() || !f.TemplateIsSeen() || !f.ChangesInPlace() {
+	if !f.MayStartMembers() || !f.TemplateIsSeen() || !f.ChangesInPlace() {
 		return
 	}
 	for _, m := range f.Among(isOnItsWayInPlace) {
@@ -374,7 +374,7 @@ func finishInPlace(f *facts.Facts, p *Plan) {
 
 // isOnItsWayInPlace reports whether the pod of a member is being changed in place and stays.
 func isOnItsWayInPlace(m *facts.Member) bool {
-	return facts.IsChangedInPlace(m.Pod) && !m.Terminating() && m.Stranger == ""
+	return facts.IsChangedInPlace(m.Pod) && !m.Terminating() && m.WhyForeign == ""
 }
 
 // isDone reports whether the pod has everything of the current template, and no policy reverted it.
@@ -390,8 +390,8 @@ func (s *sizing) isDone() bool {
 func (s *sizing) finish() action.Chain {
 	pod := s.m.Pod.DeepCopy()
 	for _, from := range s.from {
-		pod.Labels = brought(pod.Labels, from.Labels, s.to.Labels)
-		pod.Annotations = brought(pod.Annotations, from.Annotations, s.to.Annotations)
+		pod.Labels = withChanges(pod.Labels, from.Labels, s.to.Labels)
+		pod.Annotations = withChanges(pod.Annotations, from.Annotations, s.to.Annotations)
 	}
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.target
 	pod.Annotations[v1alpha1.AnnotationTemplate] = s.to.Annotations[v1alpha1.AnnotationTemplate]
@@ -406,8 +406,8 @@ func (s *sizing) finish() action.Chain {
 	}}
 }
 
-// brought returns have with the values of to that differ from those of from.
-func brought(have, from, to map[string]string) map[string]string {
+// withChanges returns have with the values of to that differ from those of from.
+func withChanges(have, from, to map[string]string) map[string]string {
 	have = spec.Merged(have)
 	for key, value := range to {
 		if old, had := from[key]; !had || old != value {

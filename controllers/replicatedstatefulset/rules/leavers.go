@@ -13,14 +13,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// primariesToDrain returns the primaries that must hand their role over because they should leave their
-// Node.
+// primariesToDrain returns the primaries that must hand their role over because they should leave
+// their Node.
 func primariesToDrain(f *facts.Facts) []*facts.Member {
 	if f.Deleting() || !spec.HandsOver(f.Set) || f.Target() == 0 {
 		return nil
 	}
 	return f.Among(func(m *facts.Member) bool {
-		return m.Shown == record.Primary && m.ToLeave && !m.Terminating() && !m.Leaves
+		return m.Shown == record.Primary && m.ShouldLeaveNode && !m.Terminating() && !m.ScaledDown
 	})
 }
 
@@ -40,8 +40,8 @@ func whyToLeave(m *facts.Member) string {
 	return "its eviction was requested"
 }
 
-// evictionDeadline returns when spec.evictionTimeout expires. It returns zero if there is no timeout, or no
-// eviction waits.
+// evictionDeadline returns when spec.evictionTimeout expires. It returns zero if there is no
+// timeout, or no eviction waits.
 func evictionDeadline(f *facts.Facts) time.Time {
 	timeout := spec.DurationOr(f.Set.Spec.EvictionTimeout, 0, 0, spec.MaxWindow)
 	since := meta.FindStatusCondition(f.Set.Status.Conditions, v1alpha1.ConditionDraining)

@@ -8,14 +8,14 @@ import (
 
 // unlistedPrimaries returns the primaries that are not to be parked.
 func unlistedPrimaries(f *facts.Facts) []*facts.Member {
-	return f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !m.Listed && !m.Leaves })
+	return f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !m.Listed && !m.ScaledDown })
 }
 
-// PrimaryToPark returns the first primary that must hand its role over to be parked. It returns nil if
-// there is none.
+// PrimaryToPark returns the first primary that must hand its role over to be parked. It returns nil
+// if there is none.
 func PrimaryToPark(f *facts.Facts) *facts.Member {
 	for _, m := range f.Members {
-		if m.Listed && m.Shown == record.Primary && !m.Terminating() && !m.Leaves {
+		if m.Listed && m.Shown == record.Primary && !m.Terminating() && !m.ScaledDown {
 			return m
 		}
 	}
@@ -43,17 +43,17 @@ func parkPrimary(f *facts.Facts, p *Plan) {
 		p.stop(f, m, why+", and other primaries are running")
 		return
 	}
-	handOver(f, p, relief{Facts: f, old: m, away: true}, why)
+	handOver(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, why)
 }
 
-// isSpareToPark reports whether a primary may stop without a successor because other primaries have the
-// same data.
+// isSpareToPark reports whether a primary may stop without a successor because other primaries have
+// the same data.
 func isSpareToPark(f *facts.Facts) bool { return len(unlistedPrimaries(f)) > 0 && !f.HasFollowers() }
 
 // parkChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first.
 var parkChecks = []func(*facts.Facts, *facts.Member) facts.Notice{
-	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
+	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, otherOrderFirst, beingUpdated, triedRecently,
 }
 
 // WhyNotParked returns the notice of the first of parkChecks that fails.

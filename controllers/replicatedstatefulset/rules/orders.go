@@ -12,57 +12,58 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// override is a user's order that is not complete: an annotation, or its twin in the spec.
-type override struct {
+// openOrder is a user's order that is not complete: an annotation, or a field of the spec. Orders
+// in the spec have an id, and their progress is in status.orders (record.OrderBook).
+type openOrder struct {
 	*facts.Facts
 	order v1alpha1.OrderName
 	// name is the member that the order names.
 	name string
-	// twin is the record of an order in the spec. It is nil for an annotation.
-	twin *v1alpha1.OrderStatus
+	// recorded is the entry in status.orders of an order in the spec. It is nil for an annotation.
+	recorded *v1alpha1.OrderStatus
 }
 
-// overridesOf returns the orders of a name that are not complete. An annotation takes precedence,
+// openOrdersOf returns the orders of a name that are not complete. An annotation takes precedence,
 // because a user wrote it manually.
-func overridesOf(f *facts.Facts, name v1alpha1.OrderName) (all []override) {
+func openOrdersOf(f *facts.Facts, name v1alpha1.OrderName) (all []openOrder) {
 	if member := f.Set.Annotations[spec.AnnotationOf[name]]; member != "" {
-		all = append(all, override{Facts: f, order: name, name: member})
+		all = append(all, openOrder{Facts: f, order: name, name: member})
 	}
-	if twin := f.Record.Orders.Open(name); twin != nil {
-		all = append(all, override{Facts: f, order: name, name: twin.Member, twin: twin})
+	if recorded := f.Record.Orders.Open(name); recorded != nil {
+		all = append(all, openOrder{Facts: f, order: name, name: recorded.Member, recorded: recorded})
 	}
 	return all
 }
 
-// overrideOf returns the order of a name that is in effect now. Its name is "" if there is none.
-func overrideOf(f *facts.Facts, name v1alpha1.OrderName) override {
-	if all := overridesOf(f, name); len(all) > 0 {
+// openOrderOf returns the order of a name that is in effect now. Its name is "" if there is none.
+func openOrderOf(f *facts.Facts, name v1alpha1.OrderName) openOrder {
+	if all := openOrdersOf(f, name); len(all) > 0 {
 		return all[0]
 	}
-	return override{Facts: f, order: name}
+	return openOrder{Facts: f, order: name}
 }
 
-// takeOverrides ends orders that are complete or impossible. It removes an annotation from the
+// endOrders ends orders that are complete or impossible. It removes an annotation from the
 // object.
-func takeOverrides(f *facts.Facts, p *Plan) {
-	if !f.Serves() || f.Deleting() {
+func endOrders(f *facts.Facts, p *Plan) {
+	if !f.MayRunCommands() || f.Deleting() {
 		return
 	}
 	for _, name := range spec.OrderNames {
-		for _, o := range overridesOf(f, name) {
+		for _, o := range openOrdersOf(f, name) {
 			if reason, detail := o.ends(); reason != "" {
-				p.takeOverride(o, reason, detail)
+				p.endOrder(o, reason, detail)
 				return
 			}
 		}
 	}
 }
 
-// takeOverride ends an order. An order by annotation ends with the removal of the annotation. An
+// endOrder ends an order. An order by annotation ends with the removal of the annotation. An
 // order in the spec ends with an entry in the record.
-func (p *Plan) takeOverride(o override, reason, detail string) {
-	if o.twin != nil {
-		p.endTwin(o, reason, detail)
+func (p *Plan) endOrder(o openOrder, reason, detail string) {
+	if o.recorded != nil {
+		p.endRecordedOrder(o, reason, detail)
 		return
 	}
 	set := o.Set.DeepCopy()
@@ -77,22 +78,22 @@ func (p *Plan) takeOverride(o override, reason, detail string) {
 	}})
 }
 
-func (p *Plan) endTwin(o override, reason, detail string) {
-	if p.sent {
+func (p *Plan) endRecordedOrder(o openOrder, reason, detail string) {
+	if p.writesRecord {
 		return // one record per pass
 	}
-	p.sent = true
+	p.writesRecord = true
 	r, result := p.Record, v1alpha1.OrderDone
 	if reason == facts.ReasonRefused {
 		result = v1alpha1.OrderRefused
 		detail += ". To retry, give the order a new id"
 	}
-	r.Orders = r.Orders.Ended(o.Now, o.twin, result, detail)
+	r.Orders = r.Orders.WithResult(o.Now, o.recorded, result, detail)
 	p.Do(action.Chain{store(o.World, r, reason, detail)})
 }
 
 // seedingEnds returns how a manual seeding ended, and why. It returns "" while it may go on.
-func (o override) seedingEnds() (reason, detail string) {
+func (o openOrder) seedingEnds() (reason, detail string) {
 	switch {
 	case !o.couldBeMember():
 		return facts.ReasonRefused, o.name + " was not seeded: no such member"
@@ -109,7 +110,7 @@ func (o override) seedingEnds() (reason, detail string) {
 }
 
 // couldBeMember reports whether a member of that name exists or is wanted.
-func (o override) couldBeMember() bool {
+func (o openOrder) couldBeMember() bool {
 	if o.Named(o.name) != nil {
 		return true
 	}
@@ -118,13 +119,13 @@ func (o override) couldBeMember() bool {
 }
 
 // isListed reports whether the named member is in spec.maintenance.
-func (o override) isListed() bool {
+func (o openOrder) isListed() bool {
 	m := o.Named(o.name)
 	return m != nil && m.Listed
 }
 
 // switchoverEnds returns how a switchover ended, and why. It returns "" while it may go on.
-func (o override) switchoverEnds() (reason, detail string) {
+func (o openOrder) switchoverEnds() (reason, detail string) {
 	m := o.Named(o.name)
 	switch {
 	case m == nil:
@@ -153,16 +154,16 @@ func (o override) switchoverEnds() (reason, detail string) {
 
 // failedToHandOver reports whether the demotion of a primary failed after the user's order. If the
 // user repeats the order after that, the primary is stopped (demote).
-func (o override) failedToHandOver(m *facts.Member) bool {
+func (o openOrder) failedToHandOver(m *facts.Member) bool {
 	if m.Failure == nil || m.Failure.Command != v1alpha1.CommandDemote {
 		return false
 	}
 	return !m.Failure.Last.Time.Before(o.since().Truncate(time.Second))
 }
 
-// by states where the order was given.
-func (o override) by() string {
-	if o.twin != nil {
+// source states where the order was given.
+func (o openOrder) source() string {
+	if o.recorded != nil {
 		return "spec." + string(o.order)
 	}
 	return "annotation " + spec.AnnotationOf[o.order]
@@ -170,15 +171,15 @@ func (o override) by() string {
 
 // since returns when the order began: for an order in the spec, when it was started or first seen;
 // for an annotation, when this process first saw it.
-func (o override) since() time.Time {
-	if o.twin != nil {
-		return o.twin.Time.Time
+func (o openOrder) since() time.Time {
+	if o.recorded != nil {
+		return o.recorded.Time.Time
 	}
 	return o.RequestedAt
 }
 
 // ends returns how an order ended, and why. It returns "" while it may go on.
-func (o override) ends() (reason, detail string) {
+func (o openOrder) ends() (reason, detail string) {
 	if reason, detail = o.isOvertaken(); reason != "" {
 		return reason, detail
 	}
@@ -189,43 +190,43 @@ func (o override) ends() (reason, detail string) {
 }
 
 // isOvertaken returns which later order replaces an order in the spec. It returns "" if none does.
-func (o override) isOvertaken() (reason, detail string) {
-	if o.twin == nil {
+func (o openOrder) isOvertaken() (reason, detail string) {
+	if o.recorded == nil {
 		return "", ""
 	}
 	if other := o.Set.Annotations[spec.AnnotationOf[o.order]]; other != "" && other != o.name {
-		return facts.ReasonRefused, fmt.Sprintf("%s: annotation %s names %s", o.not(), spec.AnnotationOf[o.order], other)
+		return facts.ReasonRefused, fmt.Sprintf("%s: annotation %s names %s", o.notDone(), spec.AnnotationOf[o.order], other)
 	}
-	if now := spec.OrderIn(&o.Set.Spec, o.order); now == nil || now.ID != o.twin.ID {
-		return facts.ReasonRefused, fmt.Sprintf("%s: order %s was removed from %s while it was in progress", o.not(), o.twin.ID, o.by())
+	if now := spec.OrderIn(&o.Set.Spec, o.order); now == nil || now.ID != o.recorded.ID {
+		return facts.ReasonRefused, fmt.Sprintf("%s: order %s was removed from %s while it was in progress", o.notDone(), o.recorded.ID, o.source())
 	}
 	return "", ""
 }
 
-// not returns the message prefix for an order that is not carried out.
-func (o override) not() string { return record.NotDone(o.order, o.name) }
+// notDone returns the message prefix for an order that is not carried out.
+func (o openOrder) notDone() string { return record.NotDone(o.order, o.name) }
 
-// isSpent reports whether an order in the spec was started, and the grant of the primary that it
-// replaces is gone. Such an order is not started again.
-func (o override) isSpent() bool {
-	if o.twin == nil || o.twin.Result != v1alpha1.OrderStarted {
+// isSpent reports whether an order in the spec was started, and the primary whose role it takes has
+// lost its grant. Such an order has had its effect, and is not started again.
+func (o openOrder) isSpent() bool {
+	if o.recorded == nil || o.recorded.Result != v1alpha1.OrderStarted {
 		return false
 	}
 	return !slices.ContainsFunc(o.Record.Granted, func(g v1alpha1.Grant) bool {
-		return g.Pod == o.twin.From && g.Since.Equal(o.twin.GrantedAt)
+		return g.Pod == o.recorded.From && g.Since.Equal(o.recorded.GrantedAt)
 	})
 }
 
 // begin records that the first command for an order is about to be sent. from is the primary whose
 // role it takes; nil means none. It is part of the record that is written before the command is
 // sent.
-func (o override) begin(all record.OrderBook, from *facts.Member) record.OrderBook {
-	if o.twin == nil {
+func (o openOrder) begin(all record.OrderBook, from *facts.Member) record.OrderBook {
+	if o.recorded == nil {
 		return all
 	}
-	begun := *o.twin
+	begun := *o.recorded
 	if from != nil {
 		begun.From, begun.GrantedAt = from.Name(), o.Record.GrantedAt(from.Identity())
 	}
-	return all.Ended(o.Now, &begun, v1alpha1.OrderStarted, "")
+	return all.WithResult(o.Now, &begun, v1alpha1.OrderStarted, "")
 }

@@ -29,11 +29,11 @@ type Plan struct {
 	// Handover states which member's role is handed over in this plan, and why.
 	Handover string
 
-	// trial is the dry run that precedes the stop of a member that this plan recreates.
-	trial action.Chain
+	// dryRun is the dry run that precedes the stop of a member that this plan recreates.
+	dryRun action.Chain
 
-	Asked map[string]bool // pods to which this plan sends a query
-	sent  bool            // whether this plan sends a mutating command
+	Asked        map[string]bool // pods to which this plan sends a query
+	writesRecord bool            // whether this plan sends a mutating command
 	// proven is true if another member is known to have all data of the member that this plan
 	// stops.
 	proven bool
@@ -69,7 +69,7 @@ func (p *Plan) lookAgainFor(f *facts.Facts) {
 		if m.Node.Missing {
 			p.LookAgain(f.Watch.Deadline(m.Node.MissingSince, spec.FenceAfter).Sub(f.Now))
 		}
-		if f.Serves() {
+		if f.MayRunCommands() {
 			p.LookAgain(m.RetryAt.Sub(f.Now))
 		}
 		if !m.AskedAt.IsZero() && !m.NotAnswering {

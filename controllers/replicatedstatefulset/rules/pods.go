@@ -13,10 +13,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// keepLabels restores the labels that select a pod. Without them the StatefulSet controller
+// restoreLabels restores the labels that select a pod. Without them the StatefulSet controller
 // releases the pod, but no other pod can have its name.
-func keepLabels(f *facts.Facts, p *Plan) {
-	if !f.Keeps() {
+func restoreLabels(f *facts.Facts, p *Plan) {
+	if !f.ManagesChildren() {
 		return
 	}
 	for _, m := range f.Members {
@@ -42,7 +42,7 @@ func showRoles(f *facts.Facts, p *Plan) {
 		if !isRelabelled(f, m) {
 			continue
 		}
-		active, role := roleOf(m)
+		active, role := roleLabelsOf(m)
 		if patch := label(m, active, role); len(patch) > 0 {
 			p.Do(patch)
 		}
@@ -51,20 +51,20 @@ func showRoles(f *facts.Facts, p *Plan) {
 
 // isRelabelled reports whether the labels of a pod follow its member's role in this pass.
 func isRelabelled(f *facts.Facts, m *facts.Member) bool {
-	return !f.NamespaceGoes && !keepsLabels(f, m)
+	return !f.NamespaceTerminating && !roleLabelsStay(f, m)
 }
 
 // becomesLabelled reports whether showRoles labels a member primary in this pass.
 func becomesLabelled(f *facts.Facts, m *facts.Member) bool {
-	_, role := roleOf(m)
+	_, role := roleLabelsOf(m)
 	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.Pod.Labels[v1alpha1.LabelRole] != role
 }
 
-// roleOf returns the label values of a pod. Strangers, whatever their labels, and parked members
-// receive no client traffic.
-func roleOf(m *facts.Member) (active, role string) {
+// roleLabelsOf returns the label values of a pod. Strangers, whatever their labels, and parked
+// members receive no client traffic.
+func roleLabelsOf(m *facts.Member) (active, role string) {
 	switch {
-	case m.Stranger != "", m.Parked:
+	case m.WhyForeign != "", m.Parked:
 		return v1alpha1.False, v1alpha1.RoleNone
 	case m.State == record.Primary:
 		return v1alpha1.True, v1alpha1.RolePrimary
@@ -74,13 +74,13 @@ func roleOf(m *facts.Member) (active, role string) {
 	return v1alpha1.False, v1alpha1.RoleNone
 }
 
-// keepsLabels reports whether the labels of a pod stay. They stay while the member's state is
+// roleLabelsStay reports whether the labels of a pod stay. They stay while the member's state is
 // unknown, unless they refer to a previous container.
-func keepsLabels(f *facts.Facts, m *facts.Member) bool {
+func roleLabelsStay(f *facts.Facts, m *facts.Member) bool {
 	switch {
-	case m.Stranger != "", m.Parked:
+	case m.WhyForeign != "", m.Parked:
 		return false
-	case m.Resists() && m.State != record.Failed && shouldGo(f, m):
+	case m.RefusesToStepDown() && m.State != record.Failed && shouldStepDown(f, m):
 		return true // its labels were changed for the stop, which is retried
 	case m.State != record.Unknown:
 		return false
@@ -92,9 +92,9 @@ func keepsLabels(f *facts.Facts, m *facts.Member) bool {
 	return m.GrantedHere || m.Pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary
 }
 
-// shouldGo reports whether a running member should stop or be demoted.
-func shouldGo(f *facts.Facts, m *facts.Member) bool {
-	if m.Leaves || m.Terminating() || !m.UpToDate {
+// shouldStepDown reports whether a running member should stop or be demoted.
+func shouldStepDown(f *facts.Facts, m *facts.Member) bool {
+	if m.ScaledDown || m.Terminating() || !m.UpToDate {
 		return true
 	}
 	return m.State == record.Primary && len(f.Primaries()) > f.Target()
@@ -125,7 +125,7 @@ func label(m *facts.Member, active, role string) action.Chain {
 // protect adds the finalizer to pods before anything is started in them, so that a force-deleted
 // pod stays visible until it has stopped.
 func protect(f *facts.Facts, p *Plan) {
-	if !f.Keeps() || f.Deleting() || !spec.Exclusive(f.Set) {
+	if !f.ManagesChildren() || f.Deleting() || !spec.NeedsFinalizer(f.Set) {
 		return
 	}
 	for _, m := range f.Among(lacksFinalizer) {
@@ -143,7 +143,7 @@ func protect(f *facts.Facts, p *Plan) {
 
 // lacksFinalizer reports whether the pod of a member needs the finalizer.
 func lacksFinalizer(m *facts.Member) bool {
-	return !m.Protected() && !m.Terminating() && m.Stranger == ""
+	return !m.Protected() && !m.Terminating() && m.WhyForeign == ""
 }
 
 // release removes the finalizer from terminating pods that have stopped and are not on record.
@@ -157,7 +157,7 @@ func release(f *facts.Facts, p *Plan) {
 
 // isReleasable reports whether a terminating pod no longer needs the finalizer.
 func isReleasable(m *facts.Member) bool {
-	return !m.Written && !mayStillRun(m)
+	return !m.OnRecord && !mayStillRun(m)
 }
 
 // mayStillRun reports whether a pod may have running containers.
@@ -185,7 +185,7 @@ func deleteFenced(f *facts.Facts, p *Plan) {
 		return
 	}
 	for _, m := range f.Members {
-		if m.PoweredOff && !m.Terminating() && m.Stranger == "" {
+		if m.PoweredOff && !m.Terminating() && m.WhyForeign == "" {
 			p.Do(remove(m, facts.ReasonFenced, "its Node "+m.Pod.Spec.NodeName+" is out of service"))
 		}
 	}
@@ -194,13 +194,14 @@ func deleteFenced(f *facts.Facts, p *Plan) {
 // removeLabels removes the operator's labels from pods that are not members.
 //
 // Services and PodDisruptionBudgets select pods by labels, and any user who may create pods can set
-// these labels. A pod that is not a member but has the primary label would receive client writes, and
-// a budget that counts it would allow the eviction of the primary. So the labels are removed from it.
+// these labels. A pod that is not a member but has the primary label would receive client writes,
+// and a budget that counts it would allow the eviction of the primary. So the labels are removed
+// from it.
 func removeLabels(f *facts.Facts, p *Plan) {
-	if !f.Keeps() || f.Deleting() {
+	if !f.ManagesChildren() || f.Deleting() {
 		return
 	}
-	for _, pod := range f.ForeignPods {
+	for _, pod := range f.MislabeledPods {
 		p.Do(action.RemoveLabels(pod, spec.OwnPodLabels, facts.ReasonForeign, "it is not a member"))
 	}
 }

@@ -17,13 +17,13 @@ import (
 func keepRecord(f *facts.Facts, p *Plan) {
 	s := &f.Set.Status
 	same := apiequality.Semantic.DeepEqual
-	running := sameGrants(s.Grants, f.Record.Granted) && same(s.Commands, f.Record.Commands)
-	asked := same(s.Maintenance, f.Record.Maintenance) && same(record.OrderBook(s.Orders), f.Record.Orders)
-	if running && asked {
+	sameCommands := sameGrants(s.Grants, f.Record.Granted) && same(s.Commands, f.Record.Commands)
+	sameOrders := same(s.Maintenance, f.Record.Maintenance) && same(record.OrderBook(s.Orders), f.Record.Orders)
+	if sameCommands && sameOrders {
 		return
 	}
 	var texts []string
-	for _, learned := range f.Record.Learned {
+	for _, learned := range f.Record.Events {
 		texts = append(texts, learned.Text)
 	}
 	p.Do(action.Chain{store(f.World, f.Record, facts.ReasonLearned, strings.Join(texts, "; "))})

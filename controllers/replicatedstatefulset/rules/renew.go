@@ -17,16 +17,16 @@ import (
 // renewIdle recreates outdated pods in which nothing runs, one at a time. They serve no client, and
 // this replaces a template that cannot run.
 func renewIdle(f *facts.Facts, p *Plan) {
-	if !f.Starts() || !f.TemplateIsSeen() || f.Renewing() {
+	if !f.MayStartMembers() || !f.TemplateIsSeen() || f.Renewing() {
 		return
 	}
 	if f.Trial.IsRecent(f.Now) {
-		p.tryLater(f)
+		p.retryDryRun(f)
 		return
 	}
 	for _, m := range slices.Backward(f.Members) {
 		if !m.UpToDate && isRenewable(m) && !mayBeNeededFirst(f, m) {
-			p.Do(append(trialOf(f, m), remove(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
+			p.Do(append(dryRunOf(f, m), remove(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
 			return
 		}
 	}
@@ -35,7 +35,7 @@ func renewIdle(f *facts.Facts, p *Plan) {
 // isRenewable reports whether nothing runs in a member, as far as known.
 func isRenewable(m *facts.Member) bool {
 	switch {
-	case m.Stranger != "", m.Terminating(), m.Lost(), m.Parked:
+	case m.WhyForeign != "", m.Terminating(), m.Lost(), m.Parked:
 		return false
 	case m.Granted, m.Command != nil:
 		return false
@@ -44,7 +44,7 @@ func isRenewable(m *facts.Member) bool {
 	case record.Idle, record.Pending, record.Failed:
 		return true
 	}
-	return m.Silent()
+	return m.NeverAnswers()
 }
 
 // mayBeNeededFirst reports whether a member in which nothing runs may have the copy that must start
@@ -67,7 +67,7 @@ func mayBeNeededFirst(f *facts.Facts, m *facts.Member) bool {
 // primary after another member has taken its role. renewIdle recreates the stopped ones.
 func renew(f *facts.Facts, p *Plan) {
 	outdated := f.Among(func(m *facts.Member) bool { return !m.UpToDate })
-	if len(outdated) == 0 || !f.Starts() || !f.TemplateIsSeen() {
+	if len(outdated) == 0 || !f.MayStartMembers() || !f.TemplateIsSeen() {
 		return
 	}
 	if parked := facts.ParkedMembers(f); len(parked) > 0 {
@@ -118,15 +118,15 @@ func renewOne(f *facts.Facts, p *Plan, m *facts.Member) {
 		return
 	}
 	next := stepInPlace(f, m)
-	p.goOn(f, next)
+	p.addStep(f, next)
 	if next.instead {
 		return
 	}
 	if f.Trial.IsRecent(f.Now) {
-		p.tryLater(f)
+		p.retryDryRun(f)
 		return
 	}
-	p.trial = trialOf(f, m)
+	p.dryRun = dryRunOf(f, m)
 	if m.State == record.Primary {
 		relieve(f, p, m, why)
 		return

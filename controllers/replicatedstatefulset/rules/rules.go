@@ -7,11 +7,11 @@ import (
 
 // rules are in order of importance. No action starts before new observations are on record.
 var rules = []engine.Rule[*facts.Facts, Plan]{
-	{Name: "release pods of an unmanaged set", Act: letGo},
+	{Name: "release pods of an unmanaged set", Act: releaseAll},
 	{Name: "store the record", Act: keepRecord},
 	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
 	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
-	{Name: "restore the labels of pods", Act: keepLabels, Mode: engine.Beside},
+	{Name: "restore the labels of pods", Act: restoreLabels, Mode: engine.Beside},
 	{Name: "update the role labels", Act: showRoles, Mode: engine.Beside},
 	{Name: "query the status of members", Act: askStatus, Mode: engine.Beside},
 	{Name: "add the finalizer to the object", Act: keepObject},
@@ -24,7 +24,7 @@ var rules = []engine.Rule[*facts.Facts, Plan]{
 	{Name: "stop terminating primaries", Act: stopTerminating},
 	{Name: "finish the deletion", Act: finishDeletion},
 	{Name: "scale", Act: scale},
-	{Name: "complete orders", Act: takeOverrides},
+	{Name: "complete orders", Act: endOrders},
 	{Name: "stop surplus primaries", Act: stopSurplus},
 	{Name: "recreate outdated pods without a running member", Act: renewIdle},
 	{Name: "start the first primary", Act: startFirst},

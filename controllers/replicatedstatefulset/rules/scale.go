@@ -14,7 +14,7 @@ import (
 // scale sets the number of pods. It scales up at once. It scales down when the members to remove
 // have stopped and others have their roles.
 func scale(f *facts.Facts, p *Plan) {
-	if !f.Serves() || !f.HasStatefulSet() || f.TooFew() { // the status reports TooFew
+	if !f.MayRunCommands() || !f.HasStatefulSet() || f.TooFew() { // the status reports TooFew
 		return
 	}
 	if kept := listedSurplus(f); len(kept) > 0 {
@@ -22,7 +22,7 @@ func scale(f *facts.Facts, p *Plan) {
 		return
 	}
 	have := int(*f.Stateful.Spec.Replicas)
-	s := scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.Leaves })}
+	s := scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.ScaledDown })}
 	if have > f.Wanted() || len(s.leavers) > 0 {
 		if !s.mayShrink() {
 			waitToShrink(s, p)
@@ -81,7 +81,7 @@ func (s scaling) removeSurplus(p *Plan) {
 		return
 	}
 	last := s.leavers[len(s.leavers)-1]
-	if last.Terminating() || last.Stranger != "" {
+	if last.Terminating() || last.WhyForeign != "" {
 		return
 	}
 	p.Do(remove(last, facts.ReasonSurplus, fmt.Sprintf(
@@ -134,7 +134,7 @@ func (s scaling) whatIsMissed() string {
 	if s.Record.HasGrants() || s.Wanted() == 0 {
 		return ""
 	}
-	if why := whyUnsaid(s.leavers); why != "" {
+	if why := whyNotComparable(s.leavers); why != "" {
 		return why
 	}
 	newest, pod := s.newestLeaves()
@@ -150,7 +150,7 @@ func (s scaling) whatIsMissed() string {
 // stayersToAsk returns the staying members if the decision to remove others depends on their
 // copies.
 func (s scaling) stayersToAsk() []*facts.Member {
-	if s.Record.HasGrants() || s.Wanted() == 0 || whyUnsaid(s.leavers) != "" {
+	if s.Record.HasGrants() || s.Wanted() == 0 || whyNotComparable(s.leavers) != "" {
 		return nil
 	}
 	if _, pod := s.newestLeaves(); pod == "" {
@@ -164,9 +164,9 @@ func (s scaling) stayers() []*facts.Member {
 	return s.Among(func(m *facts.Member) bool { return m.Ordinal < s.Wanted() && m.CouldBeFirst() })
 }
 
-// whyUnsaid states which of the members to remove has run and cannot report its sequence now. It is
-// "" if there is none.
-func whyUnsaid(leavers []*facts.Member) string {
+// whyNotComparable states which of the members to remove has run and cannot report its sequence
+// now. It is "" if there is none.
+func whyNotComparable(leavers []*facts.Member) string {
 	for _, m := range leavers {
 		c := m.Container()
 		switch {
@@ -251,7 +251,7 @@ func (d *departure) wait(what string) {
 // silent member is deleted, and its finalizer stays until the kubelet has stopped it.
 func hasLeft(m *facts.Member) bool {
 	switch {
-	case m.State == record.Pending, m.GoesForGood(), m.Silent():
+	case m.State == record.Pending, m.CannotRestart(), m.NeverAnswers():
 		return true
 	case m.State == record.Idle:
 		return m.Command == nil

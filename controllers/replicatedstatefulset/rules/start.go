@@ -21,17 +21,17 @@ func startFirst(f *facts.Facts, p *Plan) {
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, wait)
 		return
 	}
-	if foreign := f.Among(isForeignAndRuns); len(foreign) > 0 {
+	if foreign := f.Among(isForeignAndMayRun); len(foreign) > 0 {
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForStop,
 			"pods of another object may run as primary: "+facts.NamesOf(foreign),
 		)
 		return
 	}
-	unsaid := f.Unsaid()
-	o := overrideOf(f, v1alpha1.OrderSeedFrom)
+	unsaid := f.WithoutStatus()
+	o := openOrderOf(f, v1alpha1.OrderSeedFrom)
 	if m := f.Named(o.name); m != nil && m.Startable() && !slices.ContainsFunc(unsaid, neverAsked) && !o.isSpent() {
-		seedAsTold(f, p, m, o)
+		seedOrdered(f, p, m, o)
 		return
 	}
 	if len(unsaid) > 0 {
@@ -46,22 +46,22 @@ func startFirst(f *facts.Facts, p *Plan) {
 	seed(f, p)
 }
 
-// isForeignAndRuns reports whether a pod that does not belong to this object may run as primary.
-func isForeignAndRuns(m *facts.Member) bool { return !m.Owned && !facts.Stopped(m) }
+// isForeignAndMayRun reports whether a pod that does not belong to this object may run as primary.
+func isForeignAndMayRun(m *facts.Member) bool { return !m.Owned && !facts.Stopped(m) }
 
 // startUnderWay states which pending start blocks the next one. It is "" if there is none. A start
 // as secondary does not block if there is no primary, or its node is unreachable.
 func startUnderWay(f *facts.Facts) string {
 	for _, c := range f.Record.Commands {
-		if spec.StartsPrimary(c.Name) || holdsUp(f, &c) {
+		if spec.StartsPrimary(c.Name) || blocksStarts(f, &c) {
 			return fmt.Sprintf("waiting for command %s in %s", c.Name, c.Pod)
 		}
 	}
 	return ""
 }
 
-// holdsUp reports whether a pending start as secondary blocks other starts.
-func holdsUp(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
+// blocksStarts reports whether a pending start as secondary blocks other starts.
+func blocksStarts(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
 	if c.Name != v1alpha1.CommandSecondary || !f.Record.HasGrants() {
 		return false
 	}
@@ -69,13 +69,13 @@ func holdsUp(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
 	return m == nil || !m.Lost()
 }
 
-// seedAsTold starts the member that a user ordered. Newer copies that are lost by this no longer
+// seedOrdered starts the member that a user ordered. Newer copies that are lost by this no longer
 // count as missing.
-func seedAsTold(f *facts.Facts, p *Plan, m *facts.Member, o override) {
+func seedOrdered(f *facts.Facts, p *Plan, m *facts.Member, o openOrder) {
 	before := p.Record
 	p.Record.Versions = notNewerThan(f, m)
 	p.Record.Orders = o.begin(p.Record.Orders, nil)
-	if p.start(f, m, "as requested"); !p.sent {
+	if p.start(f, m, "as requested"); !p.writesRecord {
 		p.Record = before
 	}
 }
@@ -93,7 +93,7 @@ func notNewerThan(f *facts.Facts, m *facts.Member) []v1alpha1.Sequence {
 // succeed promotes the best running secondary. A secondary whose sequence is unknown blocks this,
 // and members that do not run may block it too (search).
 func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
-	if old := unheard(f, running); len(old) > 0 {
+	if old := withOldStatus(f, running); len(old) > 0 {
 		for _, m := range old {
 			p.ask(f, m, v1alpha1.CommandStatus)
 		}
@@ -102,8 +102,8 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 	}
 	p.askVersions(f, running)
 	all := copiesOf(running)
-	p.Blind = cmp.Or(all.unknown(), p.Blind)
-	if !all.answered() || all.unknown() != "" {
+	p.Blind = cmp.Or(all.unknownNames(), p.Blind)
+	if !all.answered() || all.unknownNames() != "" {
 		p.WaitFor(
 			v1alpha1.ReasonSeeding,
 			"waiting for a response from sequence in "+facts.NamesOf(running),
@@ -114,14 +114,14 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 	if p.awaitHeld(f, running, sequence) {
 		return
 	}
-	if risk := outdone(f, sequence); risk != "" {
+	if risk := newerOnRecord(f, sequence); risk != "" {
 		p.Risk = risk
 		startReturned(f, p)
 		return
 	}
-	if elsewhere := (search{Facts: f, running: running, sequence: sequence}).find(); !elsewhere.isNothing() {
-		p.follow(f, elsewhere)
-		if elsewhere.holdsUp {
+	if result := (search{Facts: f, running: running, sequence: sequence}).find(); !result.isNothing() {
+		p.actOnSearch(f, result)
+		if result.blocks {
 			return
 		}
 	}
@@ -131,7 +131,7 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 // promote promotes one of several equally new secondaries: the one that a user ordered, or the best
 // placed one (isBetterPlaced).
 func promote(f *facts.Facts, p *Plan, newest copies) {
-	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
+	o := openOrderOf(f, v1alpha1.OrderSwitchoverTo)
 	wanted := o.name
 	if m := f.Named(wanted); m != nil && !slices.Contains(newest, m) {
 		// The order ends now. Otherwise its switchover would be attempted repeatedly.
@@ -139,13 +139,13 @@ func promote(f *facts.Facts, p *Plan, newest copies) {
 		if m.State != record.Secondary {
 			why = "it is not running as secondary"
 		}
-		p.takeOverride(o, facts.ReasonRefused, fmt.Sprintf("%s was not promoted: %s. The former primary was already stopped or demoted for it; promoting %s",
+		p.endOrder(o, facts.ReasonRefused, fmt.Sprintf("%s was not promoted: %s. The former primary was already stopped or demoted for it; promoting %s",
 			wanted, why, newest[0].Name()))
 		return
 	}
 	slices.SortStableFunc(newest, func(a, b *facts.Member) int {
 		return cmp.Or(
-			truth(b.Name() == wanted)-truth(a.Name() == wanted),
+			boolToInt(b.Name() == wanted)-boolToInt(a.Name() == wanted),
 			isBetterPlaced(b, a),
 		)
 	})
@@ -157,9 +157,9 @@ func promote(f *facts.Facts, p *Plan, newest copies) {
 	p.waitForNewest(newest)
 }
 
-// unheard returns the members whose last status result is older than the loss of the last primary.
-// They may have lost their connection to it long before, and be far behind.
-func unheard(f *facts.Facts, members []*facts.Member) (old []*facts.Member) {
+// withOldStatus returns the members whose last status result is older than the loss of the last
+// primary. They may have lost their connection to it long before, and be far behind.
+func withOldStatus(f *facts.Facts, members []*facts.Member) (old []*facts.Member) {
 	for _, m := range members {
 		r, ok := m.Answer(v1alpha1.CommandStatus)
 		if !ok || !r.Began.After(f.LossAt) {
@@ -178,7 +178,7 @@ func startReturned(f *facts.Facts, p *Plan) {
 	}
 	p.askVersions(f, idlers)
 	first := copiesOf(idlers)[0]
-	if first.Version.Known && outdone(f, first.Version.Sequence) == "" {
+	if first.Version.Known && newerOnRecord(f, first.Version.Sequence) == "" {
 		p.Risk = ""
 		p.start(
 			f,
@@ -193,7 +193,7 @@ func startReturned(f *facts.Facts, p *Plan) {
 func seed(f *facts.Facts, p *Plan) {
 	present := f.Among(func(m *facts.Member) bool {
 		runsParked := m.Parked && m.IsSecondary()
-		return (m.IsIdle() || runsParked) && !m.Leaves
+		return (m.IsIdle() || runsParked) && !m.ScaledDown
 	})
 	p.askVersions(f, present)
 	all := copiesOf(present)
@@ -201,7 +201,7 @@ func seed(f *facts.Facts, p *Plan) {
 		all = all.those(func(m *facts.Member) bool { return m.Version.Known })
 	}
 	missing := missingOf(f, all)
-	p.Blind = all.unknown()
+	p.Blind = all.unknownNames()
 	switch {
 	case missing > 0:
 		p.WaitFor(
@@ -219,7 +219,7 @@ func seed(f *facts.Facts, p *Plan) {
 		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(""))
 		return
 	}
-	if p.Risk = outdone(f, all[0].Version.Sequence); p.Risk != "" {
+	if p.Risk = newerOnRecord(f, all[0].Version.Sequence); p.Risk != "" {
 		return
 	}
 	if m := all.newest().startable(); m != nil {
@@ -246,7 +246,7 @@ func missingOf(f *facts.Facts, all copies) int {
 // startPrimary starts another primary: it promotes the best secondary, or starts the best idle
 // member if there is none.
 func startPrimary(f *facts.Facts, p *Plan) {
-	if !f.Starts() || !f.Record.HasGrants() || f.Record.Primaries() >= f.Target() {
+	if !f.MayStartMembers() || !f.Record.HasGrants() || f.Record.Primaries() >= f.Target() {
 		return
 	}
 	if wait := startUnderWay(f); wait != "" {
@@ -257,7 +257,7 @@ func startPrimary(f *facts.Facts, p *Plan) {
 		p.WaitFor(v1alpha1.ReasonWaitingForStop, f.WhoMayRun())
 		return
 	}
-	if unsaid := f.Unsaid(); len(unsaid) > 0 {
+	if unsaid := f.WithoutStatus(); len(unsaid) > 0 {
 		p.WaitFor(v1alpha1.ReasonStarting, "waiting for a response from status: "+facts.NamesOf(unsaid))
 		return
 	}
@@ -270,7 +270,7 @@ func startPrimary(f *facts.Facts, p *Plan) {
 
 // startSecondary starts an idle member as secondary once the primaries run.
 func startSecondary(f *facts.Facts, p *Plan) {
-	if !f.Starts() || !f.Configured(v1alpha1.CommandSecondary) {
+	if !f.MayStartMembers() || !f.Configured(v1alpha1.CommandSecondary) {
 		return
 	}
 	if f.Record.Primaries() < f.Target() || len(f.Primaries()) == 0 {
@@ -299,6 +299,6 @@ func startBest(f *facts.Facts, p *Plan, candidates []*facts.Member, name, instea
 		)
 		return
 	}
-	m := all.named(overrideOf(f, v1alpha1.OrderSwitchoverTo).name)
+	m := all.pick(openOrderOf(f, v1alpha1.OrderSwitchoverTo).name)
 	p.Send(f, m, name, instead, m.Name()+": "+why)
 }

@@ -17,7 +17,7 @@ import (
 // the kubelet reports their end. Nothing else ends such a command. If the command may have reached
 // the next container of the name, that pod is deleted too.
 func endUnseen(f *facts.Facts, p *Plan) {
-	if !f.Serves() {
+	if !f.MayRunCommands() {
 		return
 	}
 	for i := range f.Record.Commands {
@@ -55,10 +55,10 @@ func endInNext(f *facts.Facts, p *Plan, e record.Ending, next *facts.Member) {
 
 // endByStatus deletes the pod of a command if status did not show the command's outcome in time.
 func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
-	zero, answers := e.Zero(), m.Answers(v1alpha1.CommandStatus)
+	zero, answers := e.ExitedZero(), m.Answers(v1alpha1.CommandStatus)
 	over := askedInVain(&f.Clock, m, e.StatusUntil())
 	switch {
-	case e.Denied(), !zero && answers && f.Record.HasUnconfirmed(e.RunningCommand):
+	case e.Contradicted(), !zero && answers && f.Record.HasUnconfirmed(e.RunningCommand):
 		p.removeAfter(
 			f,
 			e,
@@ -107,10 +107,10 @@ func (p *Plan) removeAfter(f *facts.Facts, e record.Ending, gone action.Chain) {
 		p.Do(gone)
 		return
 	}
-	if p.sent {
+	if p.writesRecord {
 		return
 	}
-	p.sent = true
+	p.writesRecord = true
 	r := p.Record
 	r.Failures = slices.Clone(r.Failures)
 	r.Fail(f.Observed, e.RunningCommand, 0)
@@ -120,7 +120,7 @@ func (p *Plan) removeAfter(f *facts.Facts, e record.Ending, gone action.Chain) {
 
 // isToNote reports whether a start ended with 0, made no primary, and this is not on record yet.
 func isToNote(f *facts.Facts, e record.Ending) bool {
-	if !e.Zero() || !spec.StartsPrimary(e.Name) {
+	if !e.ExitedZero() || !spec.StartsPrimary(e.Name) {
 		return false
 	}
 	return e.M.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
@@ -150,7 +150,7 @@ func askedInVain(c *facts.Clock, m *facts.Member, then time.Time) bool {
 // repair stops failed members, so that they can be started again, and deletes pods with too many
 // failures.
 func repair(f *facts.Facts, p *Plan) {
-	if !f.Serves() {
+	if !f.MayRunCommands() {
 		return
 	}
 	for _, m := range f.Members {
@@ -159,14 +159,14 @@ func repair(f *facts.Facts, p *Plan) {
 		}
 		if why := whyRecreate(f, m); why != "" {
 			p.Do(remove(m, facts.ReasonFailed, why))
-		} else if isBad(m) {
-			p.stop(f, m, whyBad(m))
+		} else if needsStopFirst(m) {
+			p.stop(f, m, whyNeedsStop(m))
 		}
 	}
 }
 
-// isBad reports whether the member must be stopped before it can be started again.
-func isBad(m *facts.Member) bool {
+// needsStopFirst reports whether the member must be stopped before it can be started again.
+func needsStopFirst(m *facts.Member) bool {
 	switch m.State {
 	case record.Failed:
 		return true
@@ -182,11 +182,11 @@ func whyRecreate(f *facts.Facts, m *facts.Member) string {
 	switch {
 	case x == nil:
 		return ""
-	case isBad(m) && m.FailedHere(v1alpha1.CommandStop):
+	case needsStopFirst(m) && m.FailedHere(v1alpha1.CommandStop):
 		return "stop " + record.HowFailed(int(x.Code))
 	case x.UID != m.Pod.UID, x.Count < *f.Set.Spec.FailureThreshold, isYoung(&f.Clock, m):
 		return ""
-	case isBad(m), m.State != record.Idle && m.FailedHere(v1alpha1.CommandStop):
+	case needsStopFirst(m), m.State != record.Idle && m.FailedHere(v1alpha1.CommandStop):
 		return fmt.Sprintf("%d starts or stops failed", x.Count)
 	}
 	return ""
@@ -198,7 +198,7 @@ func isYoung(c *facts.Clock, m *facts.Member) bool {
 	return !m.Granted && c.Now.Before(m.Pod.CreationTimestamp.Add(spec.MinPodAge))
 }
 
-func whyBad(m *facts.Member) string {
+func whyNeedsStop(m *facts.Member) string {
 	if m.NeedsStop() {
 		return m.Failure.Command + " " + record.HowFailed(int(m.Failure.Code))
 	}
@@ -210,12 +210,12 @@ func whyBad(m *facts.Member) string {
 // grace period may be long, and the pod's main process idle. A primary whose SIGTERM is delayed
 // hands its role over.
 func stopTerminating(f *facts.Facts, p *Plan) {
-	if !f.Serves() || f.Target() >= f.Wanted() {
+	if !f.MayRunCommands() || f.Target() >= f.Wanted() {
 		return
 	}
 	for _, m := range f.Members {
 		switch {
-		case !m.Terminating(), m.State != record.Primary, m.FailedToGo():
+		case !m.Terminating(), m.State != record.Primary, m.FailedToStepDown():
 		case f.IsHeld(m):
 			handOverHeld(f, p, m)
 		default:
@@ -229,7 +229,7 @@ func stopTerminating(f *facts.Facts, p *Plan) {
 // handles a set that is being deleted.
 func stopSurplus(f *facts.Facts, p *Plan) {
 	live := f.Primaries()
-	if !f.Serves() || f.Wanted() == 0 || len(live) <= f.Target() {
+	if !f.MayRunCommands() || f.Wanted() == 0 || len(live) <= f.Target() {
 		return
 	}
 	const why = "there are too many primaries"
@@ -240,7 +240,7 @@ func stopSurplus(f *facts.Facts, p *Plan) {
 		)
 		return
 	}
-	if i := slices.IndexFunc(live, (*facts.Member).FailedToGo); i >= 0 {
+	if i := slices.IndexFunc(live, (*facts.Member).FailedToStepDown); i >= 0 {
 		p.demote(f, live[i], why)
 		return
 	}

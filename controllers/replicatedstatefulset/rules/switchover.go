@@ -10,14 +10,14 @@ import (
 
 // switchOver gives the role of a primary to the member that a user ordered.
 func switchOver(f *facts.Facts, p *Plan) {
-	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
+	o := openOrderOf(f, v1alpha1.OrderSwitchoverTo)
 	m := f.Named(o.name)
-	if m == nil || m.State == record.Primary || !f.Starts() || o.isSpent() {
+	if m == nil || m.State == record.Primary || !f.MayStartMembers() || o.isSpent() {
 		return
 	}
 	if !f.WellStaffed() {
 		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("the switchover to %s (%s) waits until no member is missing; missing: %s",
-			m.Name(), o.by(), f.WhatIsMissing()))
+			m.Name(), o.source(), f.WhatIsMissing()))
 		return
 	}
 	live := f.Primaries()
@@ -27,14 +27,14 @@ func switchOver(f *facts.Facts, p *Plan) {
 		p.WaitFor(v1alpha1.ReasonHandingOver, "waiting for a response from sequence in "+facts.NamesOf(live))
 		return
 	}
-	h := relief{Facts: f, old: all.oldest(), by: m.Name()}.handover()
-	p.ready(f, h)
+	h := transfer{Facts: f, primary: all.oldest(), only: m.Name()}.findSuccessor()
+	p.askForHandover(f, h)
 	if h.successor == nil {
 		return
 	}
 	before, old := p.Record, all.oldest()
 	p.Record.Orders = o.begin(p.Record.Orders, old)
-	if p.demote(f, old, m.Name()+" takes over, as requested"); !p.sent {
+	if p.demote(f, old, m.Name()+" takes over, as requested"); !p.writesRecord {
 		p.Record = before
 	}
 }

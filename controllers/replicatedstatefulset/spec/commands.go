@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	// NeededCommands are the commands that a spec must have. Without an optional command, another one
-	// is used or the task is skipped (see facts.Facts.Command).
+	// NeededCommands are the commands that a spec must have. Without an optional command, another
+	// one is used or the task is skipped (see facts.Facts.Command).
 	NeededCommands   = []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandPrimary}
 	OptionalCommands = []string{v1alpha1.CommandSeed, v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandPreStop}
 	// commandPurposes end the message about a missing command.
@@ -76,9 +76,9 @@ const epochWord = "$(RSS_EPOCH)"
 // WithEpoch returns a command of the spec with the epoch substituted.
 func WithEpoch(argv []string, epoch int64) []string {
 	words := strings.NewReplacer("$"+epochWord, epochWord, epochWord, strconv.FormatInt(epoch, 10))
-	said := make([]string, 0, len(argv))
+	substituted := make([]string, 0, len(argv))
 	for _, arg := range argv {
-		said = append(said, words.Replace(arg))
+		substituted = append(substituted, words.Replace(arg))
 	}
-	return said
+	return substituted
 }

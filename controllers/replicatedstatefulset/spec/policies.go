@@ -18,11 +18,12 @@ func PrimariesWanted(set *v1alpha1.ReplicatedStatefulSet) int32 {
 	return min(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas), *set.Spec.Replicas)
 }
 
-// Exclusive reports whether two pods of the same name, the force-deleted one and its replacement,
-// could do harm if both run: as a primary too many, or as two programs on one claim. Then pods have a
-// finalizer, which the StatefulSet controller copies from the template. So a pod is not gone, and
-// not replaced under its name, before the kubelet has reported its containers as stopped.
-func Exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
+// NeedsFinalizer reports whether two pods of the same name, the force-deleted one and its
+// replacement, could do harm if both run: as a primary too many, or as two programs on one claim.
+// Then pods have a finalizer, which the StatefulSet controller copies from the template. So a pod
+// is not gone, and not replaced under its name, before the kubelet has reported its containers as
+// stopped.
+func NeedsFinalizer(set *v1alpha1.ReplicatedStatefulSet) bool {
 	return PrimariesWanted(set) <= 1 || PrimariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
 }
 
@@ -50,8 +51,8 @@ func HasBudgets(set *v1alpha1.ReplicatedStatefulSet) bool {
 	return set.Spec.PodDisruptionBudget == nil || !set.Spec.PodDisruptionBudget.Disabled
 }
 
-// UnreadParts returns why parts of a set were dropped when it was read, for example because they are
-// too large.
+// UnreadParts returns why parts of a set were dropped when it was read, for example because they
+// are too large.
 func UnreadParts(set *v1alpha1.ReplicatedStatefulSet) unread.Parts {
 	return unread.Parts{Spec: set.Spec.Problem, Status: set.Status.Problem}
 }
@@ -93,9 +94,9 @@ func WasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 
 // UsesEpoch reports whether any command uses the epoch.
 func UsesEpoch(set *v1alpha1.ReplicatedStatefulSet) bool {
-	isTold := func(word string) bool { return strings.Contains(word, epochWord) }
+	hasEpoch := func(word string) bool { return strings.Contains(word, epochWord) }
 	for _, command := range set.Spec.Pod.Commands {
-		if slices.ContainsFunc(command.Command, isTold) {
+		if slices.ContainsFunc(command.Command, hasEpoch) {
 			return true
 		}
 	}

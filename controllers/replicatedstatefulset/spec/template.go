@@ -25,8 +25,8 @@ import (
 // pathTemplate is the path of the template in the object.
 var pathTemplate = field.NewPath("spec", "pod", "template")
 
-// templateOf parses spec.pod.template, and returns its errors. An unknown field is an error, because
-// a misspelled field would otherwise be ignored without notice.
+// templateOf parses spec.pod.template, and returns its errors. An unknown field is an error,
+// because a misspelled field would otherwise be ignored without notice.
 func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorList) {
 	var t corev1.PodTemplateSpec
 	if pod.Template == nil || len(pod.Template.Raw) == 0 {
@@ -74,9 +74,9 @@ func WithTemplate(set *v1alpha1.ReplicatedStatefulSet) (whole *v1alpha1.Replicat
 	whole, left = set.DeepCopy(), t.Spec
 	spec, pod := &whole.Spec, &whole.Spec.Pod
 	pod.Template = nil
-	pod.Labels = addWords(pod.Labels, t.Labels)
-	pod.Annotations = addWords(pod.Annotations, t.Annotations)
-	pod.NodeSelector = addWords(pod.NodeSelector, left.NodeSelector)
+	pod.Labels = mergedOrNil(pod.Labels, t.Labels)
+	pod.Annotations = mergedOrNil(pod.Annotations, t.Annotations)
+	pod.NodeSelector = mergedOrNil(pod.NodeSelector, left.NodeSelector)
 	pod.Containers = append(pod.Containers, left.Containers...)
 	pod.InitContainers = append(pod.InitContainers, left.InitContainers...)
 	pod.Volumes = append(pod.Volumes, left.Volumes...)
@@ -97,8 +97,8 @@ func WithTemplate(set *v1alpha1.ReplicatedStatefulSet) (whole *v1alpha1.Replicat
 	return whole, left, errs
 }
 
-// addWords merges two maps. It returns nil if both are nil.
-func addWords(to, more map[string]string) map[string]string {
+// mergedOrNil merges two maps. It returns nil if both are nil.
+func mergedOrNil(to, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return to
 	}
@@ -115,7 +115,7 @@ func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 			"may have only labels and annotations: names, owners and finalizers of pods are set by the StatefulSet and the operator; remove the other fields"))
 	}
 	for _, one := range []struct {
-		said   bool
+		isSet  bool
 		name   string
 		remedy string
 	}{
@@ -125,15 +125,15 @@ func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 		{t.Spec.DeprecatedServiceAccount != "", "serviceAccount", "is deprecated; use serviceAccountName"},
 		{t.Spec.TerminationGracePeriodSeconds != nil, "terminationGracePeriodSeconds", "use spec.pod.terminationGracePeriodSeconds, which has a default"},
 	} {
-		if one.said {
+		if one.isSet {
 			errs = append(errs, field.Forbidden(in.Child(one.name), one.remedy))
 		}
 	}
-	return append(errs, validateSaidOnce(set, t)...)
+	return append(errs, validateSetOnce(set, t)...)
 }
 
-// validateSaidOnce rejects fields that are set in two places, so that no precedence rule is needed.
-func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
+// validateSetOnce rejects fields that are set in two places, so that no precedence rule is needed.
+func validateSetOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
 	spec, pod := &set.Spec, &set.Spec.Pod
 	meta, in := pathTemplate.Child("metadata"), pathTemplate.Child("spec")
 	var errs field.ErrorList
@@ -147,7 +147,7 @@ func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 		{t.Spec.Affinity != nil, spec.Affinity != nil, "affinity", "spec.affinity"},
 	} {
 		if one.here && one.there {
-			errs = append(errs, saidTwice(in.Child(one.name), one.other))
+			errs = append(errs, setTwice(in.Child(one.name), one.other))
 		}
 	}
 	for _, one := range []struct {
@@ -161,14 +161,14 @@ func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplate
 	} {
 		for _, key := range slices.Sorted(maps.Keys(one.here)) {
 			if HasKey(one.there, key) {
-				errs = append(errs, saidTwice(one.at.Key(key), one.other))
+				errs = append(errs, setTwice(one.at.Key(key), one.other))
 			}
 		}
 	}
 	return append(errs, validateContainerNames(pod, t, in)...)
 }
 
-func saidTwice(at *field.Path, other string) *field.Error {
+func setTwice(at *field.Path, other string) *field.Error {
 	return field.Forbidden(at, other+" also sets it; set it in only one place")
 }
 
@@ -214,8 +214,8 @@ func (w Places) counts() map[string]int {
 	}
 }
 
-// ofWord returns the path of a label or an annotation as the user wrote it.
-func (w Places) ofWord(path string) string {
+// ofLabel returns the path of a label or an annotation as the user wrote it.
+func (w Places) ofLabel(path string) string {
 	t, _ := templateOf(&w.Set.Spec.Pod)
 	for name, words := range map[string]map[string]string{"labels": t.Labels, "annotations": t.Annotations} {
 		key, ok := strings.CutPrefix(path, "spec.pod."+name+"[")
@@ -258,14 +258,14 @@ func (w Places) ofItem(path string) string {
 // OfChild returns the path of a child's field as the user wrote it.
 func (w Places) OfChild(path string) string {
 	name, ok := strings.CutPrefix(path, "spec.template.spec.")
-	if ok && w.Set.Spec.Pod.Template != nil && !isBeside(name) {
+	if ok && w.Set.Spec.Pod.Template != nil && !isInSpec(name) {
 		return pathTemplate.Child("spec").String() + "." + name
 	}
 	return w.ofItem(PathInSet(path))
 }
 
-// isBeside reports whether a pod field also exists in spec or spec.pod.
-func isBeside(name string) bool {
+// isInSpec reports whether a pod field also exists in spec or spec.pod.
+func isInSpec(name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	name, _, _ = strings.Cut(name, "[")
 	return slices.Contains([]string{
@@ -277,13 +277,13 @@ func isBeside(name string) bool {
 // rename replaces the paths of errors by those that the user wrote.
 func (w Places) rename(errs field.ErrorList) field.ErrorList {
 	for _, err := range errs {
-		err.Field = w.ofItem(w.ofWord(err.Field))
+		err.Field = w.ofItem(w.ofLabel(err.Field))
 	}
 	return errs
 }
 
-// homes maps path prefixes of children to paths in the set. The first match wins.
-var homes = []struct{ child, set string }{
+// fieldPaths maps path prefixes of children to paths in the set. The first match wins.
+var fieldPaths = []struct{ child, set string }{
 	{"spec.template.spec.tolerations", "spec.tolerations"},
 	{"spec.template.spec.affinity", "spec.affinity"},
 	{"spec.template.spec.imagePullSecrets", "spec.imagePullSecrets"},
@@ -297,7 +297,7 @@ var homes = []struct{ child, set string }{
 
 // PathInSet returns the path in the set for the path of a child's field.
 func PathInSet(path string) string {
-	for _, p := range homes {
+	for _, p := range fieldPaths {
 		if rest, ok := strings.CutPrefix(path, p.child); ok {
 			return p.set + rest
 		}

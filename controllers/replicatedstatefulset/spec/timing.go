@@ -96,8 +96,8 @@ const (
 
 	// MendPause is the delay between two patches of a child that no new spec caused.
 	MendPause = 5 * time.Second
-	// ConflictRequeue is the delay before a pass is retried after a conflict. WriteRequeue is the delay after a
-	// pass that wrote something, a safety net in case a watch event is lost.
+	// ConflictRequeue is the delay before a pass is retried after a conflict. WriteRequeue is the
+	// delay after a pass that wrote something, a safety net in case a watch event is lost.
 	ConflictRequeue = 50 * time.Millisecond
 	WriteRequeue    = 5 * time.Second
 )

@@ -22,10 +22,10 @@ import (
 // rss-<name>-<hash of 10>. The names of pods, Services and claims are shorter.
 const maxNameLength = validation.LabelValueMaxLength - len("rss-") - len("-") - 10
 
-// Validate checks an object with defaults, without reading other objects. The CRD schema rejects most
-// of these errors with the same messages. Validate finds them in objects that were stored under an
-// older schema. The operator creates no children of an invalid set and runs no commands in its
-// members.
+// Validate checks an object with defaults, without reading other objects. The CRD schema rejects
+// most of these errors with the same messages. Validate finds them in objects that were stored
+// under an older schema. The operator creates no children of an invalid set and runs no commands in
+// its members.
 func Validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
@@ -185,13 +185,13 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 
 // validateRetention enforces the rules of the schema.
 func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) field.ErrorList {
-	said := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
+	retention := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
 	known := []v1alpha1.RetentionPolicy{"", v1alpha1.RetainClaims, v1alpha1.DeleteClaims}
 	var errs field.ErrorList
 	for _, one := range []struct {
 		have v1alpha1.RetentionPolicy
 		at   *field.Path
-	}{{said.WhenDeleted, at.Child("whenDeleted")}, {said.WhenScaled, at.Child("whenScaled")}} {
+	}{{retention.WhenDeleted, at.Child("whenDeleted")}, {retention.WhenScaled, at.Child("whenScaled")}} {
 		if !slices.Contains(known, one.have) {
 			errs = append(errs, field.NotSupported(one.at, one.have, known[1:]))
 		}

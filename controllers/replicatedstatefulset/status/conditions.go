@@ -37,7 +37,7 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 	if n := int32(f.Wanted()); n > 0 && s.Replicas == n && len(f.Members) == int(n) {
 		s.RestoreReplicas = n
 	}
-	if facts.IsUnknownStop(f.World) {
+	if facts.FormerSizeIsUnknown(f.World) {
 		s.RestoreReplicas = f.Copies
 	}
 	s.Unanswered = nil
@@ -144,7 +144,7 @@ func progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 // recovering returns the notice about missing members or roles if no rule waits for them.
 func recovering(f *facts.Facts) facts.Notice {
 	switch {
-	case !f.Serves():
+	case !f.MayRunCommands():
 		return facts.Notice{}
 	case f.Target() > 0 && !f.ShownWellStaffed():
 		return facts.Notice{Reason: v1alpha1.ReasonRecovering, Message: whoIsMissing(f)}
@@ -160,7 +160,7 @@ func recovering(f *facts.Facts) facts.Notice {
 // the StatefulSet gets its template, and until its controller has observed it.
 func updating(f *facts.Facts, p *rules.Plan) facts.Notice {
 	outdated := f.Among(func(m *facts.Member) bool { return !m.UpToDate })
-	if !f.Starts() || (len(outdated) == 0 && !p.NewTemplate) {
+	if !f.MayStartMembers() || (len(outdated) == 0 && !p.NewTemplate) {
 		return facts.Notice{}
 	}
 	return facts.Notice{Reason: v1alpha1.ReasonUpdating, Message: rules.UpdatingMessageOf(f.World)}
@@ -174,7 +174,7 @@ func whoIsMissing(f *facts.Facts) string {
 	if len(missing) == 0 {
 		return "members are missing, or have not responded yet"
 	}
-	return "not running, or not responding: " + facts.NamesOf(missing) + facts.WhySilent(missing)
+	return "not running, or not responding: " + facts.NamesOf(missing) + facts.WhyNoAnswer(missing)
 }
 
 // needsPerson returns condition Degraded with all reasons, including those that do not block
@@ -184,7 +184,7 @@ func needsPerson(f *facts.Facts) metav1.Condition {
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
 	}
-	resisting, unready := f.Among((*facts.Member).ResistsUs), f.Among(func(m *facts.Member) bool { return UnreadyTooLong(&f.Clock, m) })
+	resisting, unready := f.Among((*facts.Member).RefusesUnparked), f.Among(func(m *facts.Member) bool { return UnreadyTooLong(&f.Clock, m) })
 	untried := recreationRefused(f)
 	undone := facts.WriteUndone(f)
 	switch {
@@ -286,7 +286,7 @@ func whyUnready(m *facts.Member) string {
 func whyResists(f *facts.Facts, m *facts.Member) string {
 	return fmt.Sprintf(
 		"%s of %s %s. To check its status: %s",
-		m.Failure.Command, m.Name(), record.HowFailed(int(m.Failure.Code)), f.AskByHand(m),
+		m.Failure.Command, m.Name(), record.HowFailed(int(m.Failure.Code)), f.StatusCommandLine(m),
 	)
 }
 

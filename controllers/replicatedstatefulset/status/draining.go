@@ -14,19 +14,19 @@ import (
 // draining returns condition Draining, which reports the primary that should leave its Node.
 func draining(p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue}
-	d := p.On
-	m := rules.PrimaryToDrain(d)
+	f := p.On
+	m := rules.PrimaryToDrain(f)
 	if m == nil {
-		return drainingNoPrimary(d, c)
+		return drainingNoPrimary(f, c)
 	}
-	found := rules.WhyNotDrained(d, m)
+	found := rules.WhyNotDrained(f, m)
 	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
 	who := fmt.Sprintf("%s is primary and its eviction was requested", m.Name())
 	if m.Node.Cordoned {
 		who = fmt.Sprintf("%s is primary on Node %s, which is cordoned", m.Name(), m.Pod.Spec.NodeName)
 	}
 	why := cmp.Or(found.Message, p.Waiting.Message, "the handover is in progress")
-	if rules.EvictionTimeIsOver(d) {
+	if rules.EvictionTimeIsOver(f) {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
 		c.Message = fmt.Sprintf("%s; it may be evicted, because spec.evictionTimeout has expired: %s", who, why)
 		return c
@@ -34,15 +34,15 @@ func draining(p *rules.Plan) metav1.Condition {
 	c.Message = fmt.Sprintf("%s; it is not evicted until another member has its role: %s", who, why)
 	if found.Reason == v1alpha1.ReasonNoSuccessor {
 		c.Message += fmt.Sprintf(". To evict it anyway, and lose data that no other member has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
-			d.Set.Namespace, d.Set.Name)
+			f.Set.Namespace, f.Set.Name)
 	}
 	return c
 }
 
-// drainingNoPrimary returns condition Draining if no primary should leave its Node. While a primary is
-// missing, or the commands of a handover have not ended, no member may be evicted.
+// drainingNoPrimary returns condition Draining if no primary should leave its Node. While a primary
+// is missing, or the commands of a handover have not ended, no member may be evicted.
 func drainingNoPrimary(f *facts.Facts, c metav1.Condition) metav1.Condition {
-	toLeave := f.Among(func(m *facts.Member) bool { return m.ToLeave && !m.Terminating() })
+	toLeave := f.Among(func(m *facts.Member) bool { return m.ShouldLeaveNode && !m.Terminating() })
 	if len(toLeave) == 0 || !rules.UsesBudgets(f) || !rules.LacksPrimary(f) {
 		// The time does not count for spec.evictionTimeout, so a primary that should leave later
 		// has the full timeout.

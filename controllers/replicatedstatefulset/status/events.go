@@ -40,17 +40,17 @@ func (r *Reporter) Report(ctx context.Context, p *rules.Plan, outcomes []action.
 	w := p.On.World
 	overtaken, untried, failed := false, false, error(nil)
 	for _, o := range outcomes {
-		if r.Reader.Of(w.Set).LearnResize(&o) {
+		if r.Reader.MemoryOf(w.Set).LearnResize(&o) {
 			overtaken = true // the member is recreated
 			continue
 		}
-		if r.Reader.Of(w.Set).LearnTrial(w, &o) {
+		if r.Reader.MemoryOf(w.Set).LearnTrial(w, &o) {
 			untried = true
 			continue
 		}
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
-			r.tell(p, &o)
+			r.reportSuccess(p, &o)
 		case report.Overtaken:
 			overtaken = true
 		case report.Failed:
@@ -58,7 +58,7 @@ func (r *Reporter) Report(ctx context.Context, p *rules.Plan, outcomes []action.
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	known := r.Reader.Of(w.Set)
+	known := r.Reader.MemoryOf(w.Set)
 	known.Refused.Learn(failed)
 	w.Refused = known.Refused.Text()
 	for _, o := range known.Undone.Learn(outcomes, w.Now) {
@@ -80,8 +80,8 @@ func (r *Reporter) Report(ctx context.Context, p *rules.Plan, outcomes []action.
 	return report.Wait(report.Sooner(p.Wait, spec.WriteRequeue)) // the watch event of the write triggers the next pass
 }
 
-// tell counts, emits and remembers a successful action.
-func (r *Reporter) tell(p *rules.Plan, o *action.Outcome) {
+// reportSuccess counts, emits and remembers a successful action.
+func (r *Reporter) reportSuccess(p *rules.Plan, o *action.Outcome) {
 	actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 	r.Emit(p, o)
 	r.Reader.Remember(p.On.World, o)
@@ -154,7 +154,7 @@ func (r *Reporter) Emit(p *rules.Plan, o *action.Outcome) {
 			o.Object.GetName(), o.Detail,
 		)
 	case facts.ReasonLearned:
-		for _, learned := range p.On.Record.Learned {
+		for _, learned := range p.On.Record.Events {
 			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))
 		}
 	}

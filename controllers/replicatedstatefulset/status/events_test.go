@@ -60,7 +60,7 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			var got []string
-			for _, n := range facts.Derive(r.world).Record.Learned {
+			for _, n := range facts.Derive(r.world).Record.Events {
 				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Reason, n.Text))
 			}
 			if !slices.Equal(got, r.want) {

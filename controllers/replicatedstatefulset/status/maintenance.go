@@ -16,13 +16,13 @@ import (
 // maintenance returns condition Maintenance, which lists the parked members, and how to end
 // maintenance.
 func maintenance(p *rules.Plan) metav1.Condition {
-	k := p.On
+	f := p.On
 	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
-	if len(spec.Maintained(k.Set))+len(impossibleNames(k)) == 0 {
+	if len(spec.Maintained(f.Set))+len(impossibleNames(f)) == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNoMaintenance, "spec.maintenance is empty"
 		return c
 	}
-	all := []facts.Notice{parkingUnderWay(k, p), parkedNotice(k), absentNotice(k), impossibleNotice(k)}
+	all := []facts.Notice{parkingUnderWay(f, p), parkedNotice(f), absentNotice(f), impossibleNotice(f)}
 	var texts []string
 	for _, found := range all {
 		if found.Reason != "" {
@@ -32,11 +32,12 @@ func maintenance(p *rules.Plan) metav1.Condition {
 	}
 	c.Message = strings.Join(texts, ". ") + fmt.Sprintf(
 		". To end maintenance, remove members from the list, or all of them: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"maintenance\":null}}'",
-		k.Set.Namespace, k.Set.Name)
+		f.Set.Namespace, f.Set.Name)
 	return c
 }
 
-// parkingUnderWay states what must happen before all listed members are parked. It is empty if all are.
+// parkingUnderWay states what must happen before all listed members are parked. It is empty if all
+// are.
 func parkingUnderWay(f *facts.Facts, p *rules.Plan) facts.Notice {
 	if m := rules.PrimaryToPark(f); m != nil {
 		found := rules.WhyNotParked(f, m)
@@ -69,8 +70,8 @@ func parkedNotice(f *facts.Facts) facts.Notice {
 		"; they get no command except status and sequence, no clients, and no role"}
 }
 
-// absentNotice lists the members of spec.maintenance that do not exist now. They are parked when they
-// appear.
+// absentNotice lists the members of spec.maintenance that do not exist now. They are parked when
+// they appear.
 func absentNotice(f *facts.Facts) facts.Notice {
 	var names []string
 	for _, name := range spec.Maintained(f.Set) {

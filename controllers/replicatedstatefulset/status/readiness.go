@@ -46,7 +46,7 @@ func failsForGood(f *facts.Facts) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.Members, func(m *facts.Member) bool {
-		return (m.CannotRunHere && !m.Parked) || m.ResistsUs() || f.StartsInVain(m)
+		return (m.CannotRunHere && !m.Parked) || m.RefusesUnparked() || f.StartsInVain(m)
 	})
 }
 

@@ -1,2 +1,3 @@
-// Package webhooks implements the webhooks of ReplicatedStatefulSets and of evictions, and declares the permissions of requesters.
+// Package webhooks implements the webhooks of ReplicatedStatefulSets and of evictions, and declares
+// the permissions of requesters.
 package webhooks

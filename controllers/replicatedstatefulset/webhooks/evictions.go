@@ -257,9 +257,10 @@ func WaitsUntil(entries map[types.UID]facts.Entry, pod types.UID, e facts.Entry)
 	return until
 }
 
-// AddEntry adds an entry to the book and removes expired entries. It reports whether the change should
-// be written. If the book is full, the oldest entry of the namespace with the most entries is
-// removed, so that a requester with many evictions cannot displace the entries of other namespaces.
+// AddEntry adds an entry to the book and removes expired entries. It reports whether the change
+// should be written. If the book is full, the oldest entry of the namespace with the most entries
+// is removed, so that a requester with many evictions cannot displace the entries of other
+// namespaces.
 func AddEntry(entries map[types.UID]facts.Entry, pod types.UID, e facts.Entry) bool {
 	if last, ok := entries[pod]; ok && last.IsWithin(spec.EvictionNoted, e.At) {
 		return false

@@ -264,7 +264,8 @@ func letters(name string) string {
 	}, name)
 }
 
-// wantedChildren returns the objects that the operator creates for a set, whatever its number of members.
+// wantedChildren returns the objects that the operator creates for a set, whatever its number of
+// members.
 func wantedChildren(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	objects := []client.Object{children.BuildStatefulSet(set, 1, children.Hashes{})}
 	if spec.HasBudgets(set) {
