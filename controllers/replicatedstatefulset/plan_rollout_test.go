@@ -430,7 +430,7 @@ func (s *stage) ends(story *told) {
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	p := rules.Decide(w)
 	f := p.On
-	if !f.WellStaffed() || f.Record.Primaries() != w.Target() || len(set.Status.Members.Primary) != w.Target() {
+	if !f.WellStaffed() || f.Record.Primaries() != w.WantedPrimaries() || len(set.Status.Members.Primary) != w.WantedPrimaries() {
 		for _, m := range f.Members {
 			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.Name(), m.State, m.Terminating(), m.Pod.Finalizers, m.Node, m.Failure)
 		}

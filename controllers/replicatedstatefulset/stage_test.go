@@ -236,7 +236,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 			s.Breaks("%s is sent while another command is running in the member", o.Action)
 		}
 		s.r.MemoryOf(w.Set).LearnResize(&o)
-		s.r.MemoryOf(w.Set).LearnTrial(w, &o)
+		s.r.MemoryOf(w.Set).LearnDryRun(w, &o)
 	}
 	if alive && p.AsksOnly() {
 		alive = s.report(&p)

@@ -39,9 +39,8 @@ func ClaimOf(template *corev1.PersistentVolumeClaim, m *Member) string {
 // members is unknown: it was restored stopped, or created stopped on the claims of an earlier set
 // of its name.
 //
-// An object restored from a backup has no status, so its record is lost. Members report by
-// themselves how new their copies are. They cannot report the epoch and the former
-// number of members.
+// An object restored from a backup has no status, so its record is lost. Command sequence reports
+// the versions of the copies again, but nothing reports the former number of members.
 func FormerSizeIsUnknown(w *World) bool {
 	if w.Invalid != "" || w.Deleting() || *w.Set.Spec.Replicas > 0 {
 		return false
@@ -68,6 +67,7 @@ func CopiesIn(w *World, claims []corev1.PersistentVolumeClaim) int32 {
 	return int32(most)
 }
 
+// ClaimPolicy returns the claim retention policy of the set. Its fields are empty if it has none.
 func ClaimPolicy(w *World) v1alpha1.ClaimRetentionPolicy {
 	return ptr.Deref(w.Set.Spec.PersistentVolumeClaimRetentionPolicy, v1alpha1.ClaimRetentionPolicy{})
 }

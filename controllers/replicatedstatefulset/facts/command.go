@@ -20,8 +20,9 @@ func (f *Facts) Peers() (names []string) {
 	return names
 }
 
-// Command returns a command for a member in an epoch. If the spec has no command of that name, it
-// runs the command named by instead: for example, without seed, a primary is seeded by primary.
+// Command returns a command for a member, with an epoch and the names of the primaries as
+// arguments. If the spec has no command of that name, it runs the program of the command named by
+// instead. For example, if there is no seed, it runs that of primary.
 func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.Command {
 	configured, ok := f.Set.Spec.Pod.Commands[name]
 	if !ok {

@@ -75,8 +75,8 @@ func FirstTarget(v *configuration.View, adopts bool, now time.Time) configuratio
 	return t
 }
 
-// FreshStamp returns the stamp for members that are recreated for another reason. It returns zero
-// if it would not differ.
+// FreshStamp returns the stamp of the newest configuration, for members that are recreated for
+// another reason anyway. It returns zero if it equals the stamp that they have.
 func FreshStamp(v *configuration.View) configuration.Stamp {
 	if !v.Pending() {
 		return configuration.Stamp{}

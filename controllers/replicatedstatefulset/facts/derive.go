@@ -12,7 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Derive computes the facts of a world. It does not change the world.
+// Derive computes the facts of a world. It does not change the world. The order of the calls
+// matters: each one uses the facts that earlier ones set.
 func Derive(w *World) *Facts {
 	f := &Facts{World: w}
 	for _, m := range w.Members {
@@ -35,7 +36,7 @@ func Derive(w *World) *Facts {
 
 // observe returns the part of the world by which the record is updated. It runs after judgePods.
 func (f *Facts) observe() *record.Observed {
-	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), Target: f.Target()}
+	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), WantedPrimaries: f.WantedPrimaries()}
 	for _, m := range f.Members {
 		o.Members = append(o.Members, m.observed())
 	}
@@ -139,8 +140,8 @@ func (w *World) shownAs(m *Member) record.State {
 	return record.Unknown
 }
 
-// isRetained reports whether an unwanted member stays until another member has its data: no member
-// is primary, and no wanted member is known to have an equally new copy.
+// isRetained reports whether a member above the wanted number stays until another member has its
+// data: no member is primary, and no wanted member is known to have an equally new copy.
 func (f *Facts) isRetained(m *Member) bool {
 	wanted := f.Wanted()
 	if wanted == 0 || m.Ordinal < wanted || f.Record.HasGrants() || !m.CouldBeFirst() {

@@ -11,6 +11,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
+// Among returns the members for which is returns true.
 func (all Members) Among(is func(*Member) bool) (found []*Member) {
 	for _, m := range all {
 		if is(m) {
@@ -20,6 +21,7 @@ func (all Members) Among(is func(*Member) bool) (found []*Member) {
 	return found
 }
 
+// Named returns the member of that name. It returns nil if there is none.
 func (all Members) Named(name string) *Member {
 	for _, m := range all {
 		if m.Name() == name {
@@ -29,6 +31,7 @@ func (all Members) Named(name string) *Member {
 	return nil
 }
 
+// ByUID returns the member with that pod. It returns nil if there is none.
 func (all Members) ByUID(uid types.UID) *Member {
 	for _, m := range all {
 		if m.Pod.UID == uid {
@@ -70,6 +73,7 @@ func (all Members) NotServing() []*Member {
 	return all.Among(func(m *Member) bool { return m.IsShownPrimary() && m.Unserved() != "" })
 }
 
+// WhyUnserved states why the primaries of NotServing serve no clients.
 func (all Members) WhyUnserved() string {
 	var texts []string
 	for _, m := range all.NotServing() {

@@ -16,8 +16,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
+// Deleting reports whether the object is being deleted.
 func (w *World) Deleting() bool { return w.Set.DeletionTimestamp != nil }
 
+// HasFinalizer reports whether the object has our finalizer.
 func (w *World) HasFinalizer() bool {
 	return controllerutil.ContainsFinalizer(w.Set, v1alpha1.FinalizerStop)
 }
@@ -42,8 +44,8 @@ func (w *World) Wanted() int {
 	return int(*w.Set.Spec.Replicas)
 }
 
-// Target returns the wanted number of primaries.
-func (w *World) Target() int {
+// WantedPrimaries returns the wanted number of primaries.
+func (w *World) WantedPrimaries() int {
 	if w.Wanted() == 0 {
 		return 0
 	}
@@ -115,18 +117,20 @@ func Controls(set *appsv1.StatefulSet, child metav1.Object) bool {
 	return owned.By(child, set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 }
 
+// ChildKey returns the type and name of a child, as a key for World.Mended.
 func ChildKey(child metav1.Object) string { return fmt.Sprintf("%T %s", child, child.GetName()) }
 
-// Deadline returns when the ordered stop of a deleted object ends. LastDeadline returns when the
-// operator stops waiting for pods.
+// Deadline returns when the ordered stop of a deleted object ends, and all its pods are deleted.
 func (w *World) Deadline() time.Time {
 	return w.Watch.Deadline(w.Set.DeletionTimestamp.Time, spec.Patience)
 }
 
+// LastDeadline returns when the operator stops waiting for the end of these pods.
 func (w *World) LastDeadline() time.Time {
 	return w.Watch.Deadline(w.Set.DeletionTimestamp.Time, 2*spec.Patience)
 }
 
+// Overdue reports whether Deadline has passed.
 func (w *World) Overdue() bool { return w.Deleting() && !w.Now.Before(w.Deadline()) }
 
 // ReleasesPods reports whether the operator must release the pods: their namespace is being
@@ -148,7 +152,7 @@ func (w *World) IsEmpty() bool {
 
 // HasFollowers reports whether members follow the primaries.
 func (w *World) HasFollowers() bool {
-	return spec.HasFollowers(w.Set, w.Wanted(), w.Target())
+	return spec.HasFollowers(w.Set, w.Wanted(), w.WantedPrimaries())
 }
 
 // ChangesInPlace reports whether members may be changed in place.

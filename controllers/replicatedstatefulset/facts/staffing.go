@@ -34,6 +34,7 @@ func (f *Facts) ShownWellStaffed() bool {
 	return f.staffed(func(m *Member) record.State { return m.Shown })
 }
 
+// staffed is WellStaffed for the states that a function returns.
 func (f *Facts) staffed(stateOf func(*Member) record.State) bool {
 	expected := ExpectedPrimaries(f)
 	switch {
@@ -70,8 +71,8 @@ func (f *Facts) WhatIsMissing() string {
 	if n := f.Wanted() - len(f.Members); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d pods", n, f.Wanted()))
 	}
-	if n := f.Target() - len(f.Primaries()); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.Target()))
+	if n := f.WantedPrimaries() - len(f.Primaries()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.WantedPrimaries()))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "none, but some roles are not known yet")
 }
@@ -94,12 +95,13 @@ func (f *Facts) whyOutOfPlace(m *Member) string {
 // ExpectedPrimaries returns the expected number of primaries. If all members are primary, parked
 // members reduce it.
 func ExpectedPrimaries(f *Facts) int {
-	if f.Target() == 0 {
+	if f.WantedPrimaries() == 0 {
 		return 0
 	}
-	return max(1, min(f.Target(), f.Wanted()-len(ParkedMembers(f))))
+	return max(1, min(f.WantedPrimaries(), f.Wanted()-len(ParkedMembers(f))))
 }
 
+// ParkedMembers returns the members that are parked.
 func ParkedMembers(f *Facts) []*Member { return f.Among(func(m *Member) bool { return m.Parked }) }
 
 // Renewing reports whether a member is being recreated already.
@@ -109,7 +111,7 @@ func (f *Facts) Renewing() bool {
 
 // ChoosesFirst reports whether a primary is wanted and no member may be primary.
 func ChoosesFirst(f *Facts) bool {
-	return f.MayStartMembers() && f.Target() > 0 && !f.Record.HasGrants()
+	return f.MayStartMembers() && f.WantedPrimaries() > 0 && !f.Record.HasGrants()
 }
 
 // WhoMayRun names the members that may be primary and are not confirmed as primary.

@@ -179,6 +179,7 @@ func (f *Facts) StartsInVain(m *Member) bool {
 	return x != nil && !m.Parked && record.IsUnconfirmedStart(x) && x.Count >= *f.Set.Spec.FailureThreshold && m.Shown != record.Secondary
 }
 
+// MembersUnresponsive returns the notice about members in which status does not answer.
 func MembersUnresponsive(f *Facts) Notice {
 	members := f.Among(func(m *Member) bool { return !m.Parked && (m.NotAnswering || m.Unresponsive()) })
 	if len(members) == 0 {
@@ -200,7 +201,7 @@ func membersDegraded(f *Facts) Notice {
 
 func tooManyPrimaries(f *Facts) Notice {
 	live := f.Primaries()
-	if !f.MayRunCommands() || len(live) <= f.Target() {
+	if !f.MayRunCommands() || len(live) <= f.WantedPrimaries() {
 		return Notice{}
 	}
 	return Notice{

@@ -63,8 +63,8 @@ func (b Blocking) Remedy() string {
 	case b.Timeout() == 0:
 		return text + "; its claims are kept. The operator deletes the pod automatically if spec.failover.recreateUnresponsiveAfter is set"
 	}
-	if b.Trial.Text != "" && !b.Now.Before(b.RecreateAt()) {
-		return text + "; its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: " + b.Trial.Text
+	if b.RefusedDryRun.Text != "" && !b.Now.Before(b.RecreateAt()) {
+		return text + "; its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: " + b.RefusedDryRun.Text
 	}
 	return text + fmt.Sprintf("; its claims are kept. The operator deletes the pod after %s (spec.failover.recreateUnresponsiveAfter), when the sequences of %d members are known",
 		b.RecreateAt().UTC().Format("15:04:05"), b.Majority())

@@ -83,8 +83,8 @@ type World struct {
 	LossPod string
 	// StatefulSince is when this process first saw the current generation of the StatefulSet.
 	StatefulSince time.Time
-	// Trial is the last dry run of a create that the API server refused.
-	Trial RefusedTrial
+	// RefusedDryRun is the last dry run of a create that the API server refused.
+	RefusedDryRun RefusedDryRun
 	// RequestedAt is when this process first saw the current switchover annotation.
 	RequestedAt time.Time
 	// Refused is the error message of the last write that the API server refused.
@@ -228,14 +228,14 @@ type version struct {
 // RefusedResize is a resize that the API server refused: its revision, and the error message.
 type RefusedResize struct{ Revision, Text string }
 
-// RefusedTrial is a dry run that the API server refused: the error message, and the time.
-type RefusedTrial struct {
+// RefusedDryRun is a dry run that the API server refused: the error message, and the time.
+type RefusedDryRun struct {
 	Text string
 	At   time.Time
 }
 
 // IsRecent reports whether the refusal is recent enough that no new dry run is made.
-func (t RefusedTrial) IsRecent(now time.Time) bool {
+func (t RefusedDryRun) IsRecent(now time.Time) bool {
 	return t.Text != "" && now.Before(t.At.Add(spec.TrialPause))
 }
 

@@ -34,7 +34,7 @@ func (r *Reader) Recall(w *facts.World) {
 	remembered.noteLoss(w)
 	w.LossAt, w.LossOf, w.LossPod = remembered.lossAt, remembered.lossOf, remembered.lossPod
 	remembered.noteStateful(w)
-	w.StatefulSince, w.Trial = remembered.statefulSince, remembered.trial
+	w.StatefulSince, w.RefusedDryRun = remembered.statefulSince, remembered.trial
 	before := remembered.Pods
 	remembered.Pods = map[types.UID]*Seen{}
 	for _, m := range w.Members {
@@ -198,18 +198,18 @@ func (k *Remembered) LearnResize(o *action.Outcome) (refused bool) {
 	return false
 }
 
-// LearnTrial remembers a dry run that the API server refused, and forgets it after a successful
+// LearnDryRun remembers a dry run that the API server refused, and forgets it after a successful
 // one. It reports whether this dry run was refused.
-func (k *Remembered) LearnTrial(w *facts.World, o *action.Outcome) (refused bool) {
+func (k *Remembered) LearnDryRun(w *facts.World, o *action.Outcome) (refused bool) {
 	if o.Verb != action.Try {
 		return false
 	}
 	refused = report.Judge(o.Err) == report.Failed && isRefusal(o.Err)
-	k.trial = facts.RefusedTrial{}
+	k.trial = facts.RefusedDryRun{}
 	if refused {
-		k.trial = facts.RefusedTrial{Text: excerpt.Message(o.Err.Error()), At: w.Now}
+		k.trial = facts.RefusedDryRun{Text: excerpt.Message(o.Err.Error()), At: w.Now}
 	}
-	w.Trial = k.trial
+	w.RefusedDryRun = k.trial
 	return refused
 }
 

@@ -66,7 +66,7 @@ type Remembered struct {
 	lossPod                 string
 	statefulGeneration      int64     // of the StatefulSet
 	statefulSince           time.Time // when this process first saw statefulGeneration
-	trial                   facts.RefusedTrial
+	trial                   facts.RefusedDryRun
 	Pods                    map[types.UID]*Seen
 	Refused                 memory.Refusal
 	mended                  map[string]time.Time // time of the last patch of each child, by ChildKey

@@ -9,7 +9,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Ending is a recorded command with the facts about its end.
+// A command stays on record until it can have no further effect. The proof is one of these:
+//
+//   - This process saw it end, or knows that it was not sent.
+//   - A later status command shows its effect (proves).
+//   - Its container has ended, and it cannot have reached the replacement (mayReachNext).
+//
+// A command that ended with 0 must also be confirmed by status, because exec may return 0 for a
+// process that still runs (kubernetes#73056). Until then it counts as running. If status
+// contradicts it for SettleWithin, a start that may make a primary has an unknown outcome, and any
+// other command has failed.
+
+// Ending is a command on record with the facts about its end.
 type Ending struct {
 	*v1alpha1.RunningCommand
 	observed *Observed
@@ -17,13 +28,14 @@ type Ending struct {
 	M *ObservedMember
 	// gone is true if the command's container has ended.
 	gone bool
-	// result is the result of the command. seen is true if this process saw the command end, or
-	// knows that it never began.
+	// result is the result of the command in this process. seen is true if the result belongs to
+	// this command and has a known end: this process saw the command end, or knows that it was not
+	// sent.
 	result podexec.Result
 	seen   bool
 }
 
-// EndingOf returns what is known about the end of a recorded command.
+// EndingOf returns the facts about the end of a command on record.
 func EndingOf(o *Observed, c *v1alpha1.RunningCommand) Ending {
 	e := Ending{
 		RunningCommand: c,
@@ -46,7 +58,9 @@ func (r *Record) endCommands(o *Observed) {
 	)
 }
 
-// isOver reports whether a command can have no further effect, and records its outcome.
+// isOver reports whether a command can have no further effect, and records its outcome. The order
+// of the cases matters. The first four are for commands that were seen to end. In the others the
+// outcome is unknown, or a start ended with 0 and made no primary.
 func (r *Record) isOver(e Ending) bool {
 	switch {
 	case e.neverBegan():
@@ -120,8 +134,9 @@ func (e Ending) unconfirmed() bool {
 	return !e.confirmed()
 }
 
-// mayBeConfirmed reports whether status may still confirm the command. A start that may make a
-// primary can be confirmed as long as the container runs.
+// mayBeConfirmed reports whether the command ended with 0 and status may still confirm it. A start
+// that may make a primary can be confirmed as long as the container runs, because no elapsed time
+// proves that it has failed.
 func (e Ending) mayBeConfirmed() bool {
 	if e.gone || !e.unconfirmed() {
 		return false
@@ -157,21 +172,24 @@ func (e Ending) Next() *ObservedMember {
 // proves reports whether a state proves that a command with an unknown outcome took effect. For a
 // start that may make a primary, only primary proves it; otherwise the command may still be in
 // progress. The other commands make no primary, whenever they take effect.
-func proves(command string, s State) bool {
+func proves(command string, state State) bool {
 	switch command {
 	case v1alpha1.CommandStop:
-		return s == Idle
+		return state == Idle
 	case v1alpha1.CommandDemote:
-		return s == Idle || s == Secondary
+		return state == Idle || state == Secondary
 	case v1alpha1.CommandSecondary:
-		return s == Secondary || s == Primary
+		return state == Secondary || state == Primary
 	}
-	return s == Primary
+	return state == Primary
 }
 
 // countsAsFailed reports whether a command that ended with 0, and that status can no longer
-// confirm, has failed. If a start may have reached the next container, that container may have
-// returned the 0.
+// confirm, is recorded as failed. A start that may make a primary is not, if
+//
+//   - its pod has an outdated template: the next pod has another one;
+//   - it may have reached the next container, which then returned the 0;
+//   - the failure is on record already.
 func (r *Record) countsAsFailed(e Ending) bool {
 	if !spec.StartsPrimary(e.Name) {
 		return true
@@ -192,7 +210,7 @@ func (r *Record) isOverByStatus(e Ending) bool {
 	}
 	r.addEvent(SucceededAs(e.Name), "%s of %s took effect: status reports %s", e.Name, e.Pod, shows)
 	if e.Name == v1alpha1.CommandStop {
-		r.clean(e.UID)
+		r.clearUnclean(e.UID)
 	}
 	return true
 }
@@ -205,7 +223,7 @@ func (r *Record) conclude(e Ending) {
 	}
 	r.addEvent(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
 	if e.Name == v1alpha1.CommandStop {
-		r.clean(e.UID)
+		r.clearUnclean(e.UID)
 	}
 }
 

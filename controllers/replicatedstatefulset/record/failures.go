@@ -65,6 +65,7 @@ func continues(x *v1alpha1.Failure, c *v1alpha1.RunningCommand, code int) bool {
 	return again || x.UID == c.UID
 }
 
+// HowFailed returns the end of a message about a failed command.
 func HowFailed(code int) string {
 	if code == 0 {
 		return "failed: it exited with 0, but status did not confirm it"
@@ -72,8 +73,9 @@ func HowFailed(code int) string {
 	return fmt.Sprintf("failed with exit code %d", code)
 }
 
-// clean allows the member to start without a prior stop.
-func (r *Record) clean(pod types.UID) {
+// clearUnclean records that the program in a pod has stopped or runs as it should, so that the
+// member needs no stop before its next start.
+func (r *Record) clearUnclean(pod types.UID) {
 	for i := range r.Failures {
 		if r.Failures[i].UID == pod {
 			r.Failures[i].Unclean = false
@@ -86,7 +88,7 @@ func (r *Record) removeLapsed(o *Observed) {
 	for i := range o.Members {
 		m := &o.Members[i]
 		if runsAfterAll(r.stateOf(o, m), r.FailureOf(m.Identity)) {
-			r.clean(m.PodUID)
+			r.clearUnclean(m.PodUID)
 		}
 	}
 	r.Failures = slices.DeleteFunc(
@@ -129,7 +131,9 @@ func (r *Record) hasLapsed(o *Observed, x *v1alpha1.Failure) bool {
 	return o.Now.Sub(x.Last.Time) > spec.FailureWindow(&o.Set.Spec)
 }
 
-// isDisproved reports whether a failure does not apply to the member's current pod.
+// isDisproved reports whether a failure does not apply to the member's current pod. A start that
+// made no primary applies to replacement pods too, until the member becomes primary or the spec is
+// edited.
 func (r *Record) isDisproved(o *Observed, x *v1alpha1.Failure, m *ObservedMember) bool {
 	if IsUnconfirmedStart(x) {
 		return (r.stateOf(o, m) == Primary && !m.Terminating) || x.Generation != o.Set.Generation
@@ -137,7 +141,9 @@ func (r *Record) isDisproved(o *Observed, x *v1alpha1.Failure, m *ObservedMember
 	return m.PodUID != x.UID
 }
 
-// NeedsStopIn reports this for one failure.
+// NeedsStopIn reports whether the member must be stopped before its next start because of a
+// failure. The stop is not needed in another container, because the failed start ended with the old
+// one.
 func NeedsStopIn(x *v1alpha1.Failure, m Identity) bool {
 	return x.Unclean && x.ContainerID == m.Container
 }

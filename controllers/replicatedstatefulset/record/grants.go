@@ -28,8 +28,8 @@ func (r *Record) endGrants(o *Observed) {
 	r.Granted = left
 }
 
-// whyRevoked states why a container with a grant is no longer primary. It is "" if that is not
-// proven.
+// whyRevoked states the proof that a container with a grant is no longer primary. It is "" if there
+// is no proof.
 func (r *Record) whyRevoked(o *Observed, g *v1alpha1.Grant) string {
 	const ended = "its container has ended"
 	m := o.byUID(g.UID)
@@ -44,7 +44,7 @@ func (r *Record) whyRevoked(o *Observed, g *v1alpha1.Grant) string {
 		}
 		return ended
 	case m.Container != g.ContainerID:
-		return ""
+		return "" // the kubelet has not reported the end of the container of the grant
 	}
 	switch r.stateOf(o, m) {
 	case Idle:

@@ -52,8 +52,8 @@ func (r *Record) maintenanceState(o *Observed, pod string, was v1alpha1.Maintena
 // rolesAreFilled reports whether the other members have all primary roles that members can take
 // over. If no members follow the primaries, all primaries have the same data, and one is enough.
 func (r *Record) rolesAreFilled(o *Observed) bool {
-	need := o.Target
-	if !spec.HasFollowers(o.Set, o.Wanted, o.Target) {
+	need := o.WantedPrimaries
+	if !spec.HasFollowers(o.Set, o.Wanted, o.WantedPrimaries) {
 		need = min(need, 1)
 	}
 	filled := 0
@@ -83,7 +83,7 @@ func (r *Record) MaintenanceOf(pod string) v1alpha1.MemberMaintenance {
 	return v1alpha1.MemberMaintenance{}
 }
 
-// runsIn reports whether a command in a pod of that name is on record.
+// runsIn reports whether a command in a pod of that name is on record, and so may still run.
 func (r *Record) runsIn(pod string) bool {
 	return slices.ContainsFunc(r.Commands, func(c v1alpha1.RunningCommand) bool { return c.Pod == pod })
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Observed is the part of what a pass has read by which the record is updated.
+// Observed are the facts by which the record is updated. Package facts, which imports this one,
+// copies them from its World.
 type Observed struct {
 	Set *v1alpha1.ReplicatedStatefulSet
 	Now time.Time
@@ -21,9 +22,9 @@ type Observed struct {
 	Watch leadership.Watch
 	// Invalid is true if the spec cannot be served.
 	Invalid bool
-	// Wanted is the wanted number of members, and Target that of primaries.
-	Wanted, Target int
-	Members        []ObservedMember
+	// Wanted is the wanted number of members, and WantedPrimaries that of primaries.
+	Wanted, WantedPrimaries int
+	Members                 []ObservedMember
 }
 
 // ObservedMember is one member as a pass has read it.
@@ -32,22 +33,23 @@ type ObservedMember struct {
 	// Stopped is true if the pod has ended, or its machine counts as off and the pod cannot start
 	// again.
 	Stopped bool
-	// Terminating is true if the pod is being deleted, Lost if its Node is not ready, and down if
+	// Terminating is true if the pod is being deleted, Lost if its Node is not ready, and Down if
 	// the container in which commands run does not run.
 	Terminating, Lost, Down bool
 	// UpToDate is true if the pod has the current template.
 	UpToDate bool
 	// StartedAt is when the running container started.
 	StartedAt time.Time
-	// Containers are the containers of the pod. Newest is the ID of the newest one in which
-	// commands run. It is "" if there is none.
+	// Containers are the statuses of all containers of the pod. Newest is the ID of the newest
+	// container in which commands run, running or not. It is "" if there is none.
 	Containers []corev1.ContainerStatus
 	Newest     string
 	// Command is the command that this process runs in the pod. It is "" if there is none.
 	Command string
 	// Results are the last results of commands in the pod, by name.
 	Results map[string]podexec.Result
-	// Status and Sequence are current answers of these commands. They are nil if there are none.
+	// Status and Sequence are the current answers of these commands: they began in the running
+	// container after the last mutating command had ended. They are nil if there are none.
 	Status, Sequence *podexec.Result
 }
 

@@ -63,7 +63,8 @@ func isComplete(o *v1alpha1.OrderStatus) bool {
 	return !slices.Contains([]v1alpha1.OrderResult{v1alpha1.OrderWaiting, v1alpha1.OrderStarted}, o.Result)
 }
 
-// withNew adds an order unless it is on record.
+// withNew returns the book with an order of the spec, unless its id is in the book already. It
+// keeps the newest order.Most orders of each name.
 func (all OrderBook) withNew(at time.Time, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
 	if all.index(name, now.ID) >= 0 {
 		return all
@@ -89,7 +90,8 @@ func (all OrderBook) withNew(at time.Time, name v1alpha1.OrderName, now *v1alpha
 	return noted
 }
 
-// withoutWithdrawn removes the orders that were not started and are no longer in the spec.
+// withoutWithdrawn returns the book without the orders that were not started and are no longer in
+// the spec. now is the order in the spec, or nil.
 func (all OrderBook) withoutWithdrawn(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) OrderBook {
 	var wanted v1alpha1.MemberOrder
 	if now != nil {
@@ -119,7 +121,7 @@ func (all OrderBook) Open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	return nil
 }
 
-// WithResult records the result of an order.
+// WithResult returns the book with the result of an order.
 func (all OrderBook) WithResult(at time.Time, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) OrderBook {
 	i := all.index(o.Order, o.ID)
 	if i < 0 {

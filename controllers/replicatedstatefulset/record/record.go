@@ -11,31 +11,38 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Record is the persistent state of a set in its status. It contains the members that may be
-// primary and the commands that may still run. An entry is written before it becomes true and
-// removed only on proof, so the record is always a superset of the truth.
+// Record is the persistent state of a set in its status. Its grants contain all containers that may
+// be primary, and its commands all commands that may still run. An entry is written before the
+// command is sent, and removed only on proof. So both lists may contain too many entries, and never
+// too few.
 type Record struct {
+	// Epoch is the number of starts of a first primary. See EpochOf.
 	Epoch int64
-	// formerEpoch is the epoch that the next epoch must exceed.
+	// formerEpoch is another lower bound of the next epoch, for a restored set. See
+	// Observed.formerEpoch.
 	formerEpoch int64
-	Granted     []v1alpha1.Grant
-	Commands    []v1alpha1.RunningCommand
-	Failures    []v1alpha1.Failure
-	Versions    []v1alpha1.Sequence
+	// Granted are the grants, at most one for a container.
+	Granted []v1alpha1.Grant
+	// Commands are the mutating commands that may still run, at most one for a pod.
+	Commands []v1alpha1.RunningCommand
+	// Failures are the recent failures of mutating commands, at most one for a pod name.
+	Failures []v1alpha1.Failure
+	// Versions are the highest known sequences of the members, at most one for a pod name.
+	Versions []v1alpha1.Sequence
 	// Maintenance are the states of the members of spec.maintenance.
 	Maintenance []v1alpha1.MemberMaintenance
 	// Orders are the orders in the spec, with their results.
 	Orders OrderBook
-	// Events are the observations of this pass, for users.
+	// Events are the changes that Update made, for users. They are not stored.
 	Events []Event
 }
 
-// Event is an observation that is reported as an event. Kind and Reason are the type and reason
-// of the event.
+// Event is an event about a change of the record. Kind is its type, Normal or Warning.
 type Event struct{ Kind, Reason, Text string }
 
-// Update advances a stored record by what a pass has read. The order matters: an answer of a member
-// proves nothing while a command with an unknown outcome may still run in it.
+// Update returns the stored record, updated by the facts of a pass. The order matters: an answer of
+// a member proves nothing while a command with an unknown outcome may still run in it. So commands
+// end first, then grants.
 func Update(stored *v1alpha1.ReplicatedStatefulSetStatus, o *Observed) Record {
 	r := recordOf(stored)
 	r.formerEpoch = o.formerEpoch()
@@ -69,6 +76,7 @@ func (r *Record) Into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Maintenance, s.Orders = r.Maintenance, r.Orders
 }
 
+// addEvent adds an event of type Normal.
 func (r *Record) addEvent(reason, format string, args ...any) {
 	r.Events = append(
 		r.Events,
@@ -76,6 +84,7 @@ func (r *Record) addEvent(reason, format string, args ...any) {
 	)
 }
 
+// addWarning adds an event of type Warning.
 func (r *Record) addWarning(reason, format string, args ...any) {
 	r.Events = append(
 		r.Events,
@@ -86,6 +95,7 @@ func (r *Record) addWarning(reason, format string, args ...any) {
 // Primaries returns how many members may be primary.
 func (r *Record) Primaries() int { return len(r.Granted) }
 
+// HasGrants reports whether any member may be primary.
 func (r *Record) HasGrants() bool { return len(r.Granted) > 0 }
 
 // Grants reports whether a container of the member may be primary.

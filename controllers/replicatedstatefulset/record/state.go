@@ -18,8 +18,8 @@ const (
 	Pending   State = "pending"   // the kubelet reports that its container is not running
 	Unknown   State = "unknown"   // any state is possible
 	Idle      State = "idle"      // status reports that it has stopped
-	Secondary State = "secondary" // it runs
-	Primary   State = "primary"   // it runs as primary
+	Secondary State = "secondary" // status reports that it runs, and not as primary
+	Primary   State = "primary"   // status reports that it runs as primary
 	Failed    State = "failed"    // status reports a failure
 )
 
@@ -53,6 +53,7 @@ func stateBy(set *v1alpha1.ReplicatedStatefulSet, r podexec.Result) State {
 	return Failed
 }
 
+// CommandOf returns the command on record in a pod. It returns nil if there is none.
 func CommandOf(commands []v1alpha1.RunningCommand, pod types.UID) *v1alpha1.RunningCommand {
 	for i := range commands {
 		if commands[i].UID == pod {

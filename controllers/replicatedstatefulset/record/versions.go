@@ -22,6 +22,7 @@ func (r *Record) Newest() (highest uint64, pod string) {
 	return highest, pod
 }
 
+// ParseSequence returns the number of a recorded sequence. It returns 0 for an invalid one.
 func ParseSequence(v v1alpha1.Sequence) uint64 {
 	n, err := strconv.ParseUint(v.Sequence, 10, 64)
 	if err != nil {
@@ -30,9 +31,9 @@ func ParseSequence(v v1alpha1.Sequence) uint64 {
 	return n
 }
 
-// noteVersions records the sequences that are comparable. It skips idle members while other members
-// run, because their copies are about to be overwritten. It keeps the higher number if a sequence
-// decreases, because that copy lost data.
+// noteVersions records the current sequences of members. It skips idle members while other members
+// run, because their copies are about to be overwritten. If the sequence of a member decreases, the
+// higher number stays on record, because the copy has lost data that it had.
 func (r *Record) noteVersions(o *Observed) {
 	runs := r.HasGrants() || slices.ContainsFunc(o.Members, func(m ObservedMember) bool { return r.showsSecondary(o, &m) })
 	for i := range o.Members {
@@ -82,7 +83,8 @@ func (r *Record) NoteVersion(pod string, n uint64, read time.Time) {
 	})
 }
 
-// grantedBefore reports whether all grants are older than then.
+// grantedBefore reports whether all grants are older than then. If so, a sequence that was read
+// then belongs to the current epoch.
 func (r *Record) grantedBefore(then time.Time) bool {
 	return !slices.ContainsFunc(
 		r.Granted,

@@ -28,12 +28,12 @@ func awaitStatus(f *facts.Facts, p *Plan, what string, missing []*facts.Member) 
 		p.LookAgain(left)
 		return
 	}
-	if f.Trial.IsRecent(f.Now) {
+	if f.RefusedDryRun.IsRecent(f.Now) {
 		p.retryDryRun(f)
 		return
 	}
 	if hasMajority(b, answered) {
-		p.Do(append(dryRunOf(f, b.Member), remove(b.Member, facts.ReasonUnresponsive, fmt.Sprintf(
+		p.Do(append(dryRunOf(f, b.Member), deletePod(b.Member, facts.ReasonUnresponsive, fmt.Sprintf(
 			"status has not responded since %s, and a primary is missing", b.AskedAt.UTC().Format(time.RFC3339),
 		))...))
 	}
@@ -68,7 +68,7 @@ func hasAnswered(b facts.Blocking, m *facts.Member) bool {
 // hasMajority reports whether the sequences of a majority of the wanted members are known. Then
 // each entry that a majority acknowledged is in one of their copies.
 func hasMajority(b facts.Blocking, answered []*facts.Member) bool {
-	known := copies(answered).those(func(m *facts.Member) bool { return m.Version.Known })
+	known := copies(answered).matching(func(m *facts.Member) bool { return m.Version.Known })
 	return len(known) >= b.Majority()
 }
 

@@ -77,7 +77,7 @@ func MustCloseBudget(f *facts.Facts) bool {
 // LacksPrimary reports whether too few members have the primary label. Any other member may then be
 // primary, or be about to become primary.
 func LacksPrimary(f *facts.Facts) bool {
-	return f.Record.Epoch > 0 && CountLabelled(f) < f.Target()
+	return f.Record.Epoch > 0 && CountLabelled(f) < f.WantedPrimaries()
 }
 
 // CountLabelled returns the number of members that have the primary label and keep it.
@@ -154,13 +154,13 @@ func minFollowers(f *facts.Facts) int32 {
 	if f.Stateful != nil {
 		size = max(size, int(ptr.Deref(f.Stateful.Spec.Replicas, 0)))
 	}
-	return int32(max(0, size-f.Target()-int(ptr.Deref(limits.MaxUnavailable, 1))))
+	return int32(max(0, size-f.WantedPrimaries()-int(ptr.Deref(limits.MaxUnavailable, 1))))
 }
 
 // MinPrimaries returns how many primaries must stay available: all that exist and are wanted,
 // except those that may be evicted without a successor.
 func MinPrimaries(f *facts.Facts) int32 {
-	least := max(f.Target(), CountLabelled(f))
+	least := max(f.WantedPrimaries(), CountLabelled(f))
 	if EvictionTimeIsOver(f) {
 		least -= len(primariesToDrain(f))
 	}
@@ -179,7 +179,7 @@ func keepBudget(f *facts.Facts, p *Plan, have, want *policyv1.PodDisruptionBudge
 	}
 	next, _ := owned.Budget(have, want)
 	turned := (have.Spec.MaxUnavailable == nil) != (want.Spec.MaxUnavailable == nil)
-	mend(f, p, turned, action.Action{
+	patchChild(f, p, turned, action.Action{
 		Verb:      action.Patch,
 		Object:    next,
 		From:      have,

@@ -44,7 +44,7 @@ func keepService(f *facts.Facts, p *Plan, want *corev1.Service) {
 	next.Labels = spec.Merged(have.Labels, want.Labels)
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
 	next.Spec.Ports = owned.Ports(have.Spec.Ports, want.Spec.Ports)
-	mend(f, p, false, action.Action{
+	patchChild(f, p, false, action.Action{
 		Verb:      action.Patch,
 		Object:    next,
 		From:      have,
@@ -53,9 +53,9 @@ func keepService(f *facts.Facts, p *Plan, want *corev1.Service) {
 	})
 }
 
-// mend patches a child that differs from the wanted one. Unless the spec has changed, it waits for
-// MendPause after the last patch, because another client may revert each patch.
-func mend(f *facts.Facts, p *Plan, changed bool, a action.Action) {
+// patchChild patches a child that differs from the wanted one. Unless the spec has changed, it
+// waits for MendPause after the last patch, because another client may revert each patch.
+func patchChild(f *facts.Facts, p *Plan, changed bool, a action.Action) {
 	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
 		return
 	}
@@ -101,7 +101,7 @@ func KeepStatefulSet(f *facts.Facts, p *Plan) {
 		next.Spec.Template, reason = *should, facts.ReasonTemplate
 	}
 	isNew := changed || carries.Record != facts.StampOf(have).Record
-	mend(f, p, isNew, action.Action{
+	patchChild(f, p, isNew, action.Action{
 		Verb:      action.Patch,
 		Object:    next,
 		From:      have,

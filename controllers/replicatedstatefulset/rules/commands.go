@@ -94,15 +94,16 @@ func (p *Plan) askVersion(f *facts.Facts, m *facts.Member) {
 	p.ask(f, m, v1alpha1.CommandSequence)
 }
 
-// question asks a member for its sequence: at once if it was not asked since that time, otherwise
-// one second after its last response, whose copy was too old.
+// question is a member that must report its sequence again, after the time after.
 type question struct {
 	*facts.Member
-	since time.Time
+	after time.Time
 }
 
+// askSince sends sequence to a member: at once if its last sequence began before q.after, otherwise
+// one second after the last response, because that copy was too old.
 func (p *Plan) askSince(f *facts.Facts, q question) {
-	if last, ok := q.Result(v1alpha1.CommandSequence); ok && last.Began.After(q.since) {
+	if last, ok := q.Result(v1alpha1.CommandSequence); ok && last.Began.After(q.after) {
 		if wait := last.Ended.Add(spec.Backoff(1)).Sub(f.Now); wait > 0 {
 			p.LookAgain(wait)
 			return
@@ -141,7 +142,7 @@ func (p *Plan) Send(f *facts.Facts, m *facts.Member, name, instead, detail strin
 	c := f.Command(m, name, instead, p.Record.EpochOf(name))
 	c.Decided, c.Proven, c.Within = f.Now.Truncate(time.Microsecond), p.proven, beginWithin(&f.Clock, m, name)
 	chain := append(slices.Clone(action.Chain(before)),
-		store(f.World, p.recordWith(f, m, c), facts.ReasonOf(name), detail),
+		store(f.World, p.withCommand(f, m, c), facts.ReasonOf(name), detail),
 		action.Action{
 			Verb:    action.Exec,
 			Object:  m.Pod,
@@ -158,12 +159,12 @@ func canTakeCommand(m *facts.Member) bool { return m.Free() && m.Command == nil 
 
 // forbids reports whether a command could make a primary too many.
 func forbids(f *facts.Facts, name string) bool {
-	return spec.StartsPrimary(name) && f.Record.Primaries() >= f.Target()
+	return spec.StartsPrimary(name) && f.Record.Primaries() >= f.WantedPrimaries()
 }
 
-// recordWith returns the record with a command that is about to be sent, and the grant that it
+// withCommand returns the record with a command that is about to be sent, and the grant that it
 // needs.
-func (p *Plan) recordWith(f *facts.Facts, m *facts.Member, c *podexec.Command) record.Record {
+func (p *Plan) withCommand(f *facts.Facts, m *facts.Member, c *podexec.Command) record.Record {
 	var within *metav1.Duration
 	if c.Within > podexec.Hurry {
 		within = &metav1.Duration{Duration: c.Within}
@@ -207,8 +208,9 @@ func withPeers(peers []string) string {
 	return "with " + strings.Join(peers, " ")
 }
 
-// start starts a member as the first primary: it promotes a secondary, and seeds an idle member.
-func (p *Plan) start(f *facts.Facts, m *facts.Member, why string) {
+// startFirstPrimary starts a member as the first primary: it promotes a secondary, and seeds an
+// idle member.
+func (p *Plan) startFirstPrimary(f *facts.Facts, m *facts.Member, why string) {
 	name := v1alpha1.CommandSeed
 	if m.State == record.Secondary {
 		name = v1alpha1.CommandPromote
@@ -263,8 +265,8 @@ func (p *Plan) demote(f *facts.Facts, m *facts.Member, why string) {
 	p.Send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.Handover, before...)
 }
 
-// remove deletes a pod. The StatefulSet recreates it with the same data.
-func remove(m *facts.Member, reason, detail string) action.Chain {
+// deletePod deletes a pod. The StatefulSet recreates it with the same data.
+func deletePod(m *facts.Member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.Pod, Reason: reason, Detail: detail}}
 }
 
@@ -282,4 +284,6 @@ func dryRunOf(f *facts.Facts, m *facts.Member) action.Chain {
 }
 
 // retryDryRun requeues the set for when a member may be stopped again, if a dry run succeeds then.
-func (p *Plan) retryDryRun(f *facts.Facts) { p.LookAgain(f.Trial.At.Add(spec.TrialPause).Sub(f.Now)) }
+func (p *Plan) retryDryRun(f *facts.Facts) {
+	p.LookAgain(f.RefusedDryRun.At.Add(spec.TrialPause).Sub(f.Now))
+}

@@ -63,24 +63,25 @@ func (c copies) unknownNames() string {
 	return strings.Join(names, ", ")
 }
 
-// whyWaiting names the members whose version is missing. blind names those that have answered.
-func (c copies) whyWaiting(blind string) string {
-	if blind != "" {
-		return "data version unknown for " + blind
+// whyWaiting names the members whose version is missing: sequenceUnknown, which names those that
+// answered without a valid sequence, or those that have not answered.
+func (c copies) whyWaiting(sequenceUnknown string) string {
+	if sequenceUnknown != "" {
+		return "data version unknown for " + sequenceUnknown
 	}
-	asked := c.those(func(m *facts.Member) bool { return !m.Version.Answered })
-	slices.SortFunc(asked, func(a, b *facts.Member) int { return a.Ordinal - b.Ordinal })
-	return "data version unknown for " + facts.NamesOf(asked) + ": waiting for a response from sequence"
+	unanswered := c.matching(func(m *facts.Member) bool { return !m.Version.Answered })
+	slices.SortFunc(unanswered, func(a, b *facts.Member) int { return a.Ordinal - b.Ordinal })
+	return "data version unknown for " + facts.NamesOf(unanswered) + ": waiting for a response from sequence"
 }
 
-// those returns the copies that match.
-func (c copies) those(is func(*facts.Member) bool) copies {
+// matching returns the copies that match.
+func (c copies) matching(is func(*facts.Member) bool) copies {
 	return slices.DeleteFunc(slices.Clone(c), func(m *facts.Member) bool { return !is(m) })
 }
 
-// newest returns the copies with the sequence of the first.
+// newest returns the copies that are as new as the first one.
 func (c copies) newest() copies {
-	return c.those(func(m *facts.Member) bool { return m.Version.Sequence == c[0].Version.Sequence })
+	return c.matching(func(m *facts.Member) bool { return m.Version.Sequence == c[0].Version.Sequence })
 }
 
 // startable returns the first member that may be started or take a role. It returns nil if there is
@@ -92,8 +93,8 @@ func (c copies) startable() *facts.Member {
 	return nil
 }
 
-// pick returns the member of that name, or the first well placed one of the newest. If neither
-// exists, it returns the first.
+// pick returns the member of that name. If there is none, it returns a well placed one of the newest,
+// or else the first.
 func (c copies) pick(name string) *facts.Member {
 	if i := slices.IndexFunc(c, func(m *facts.Member) bool { return m.Name() == name }); i >= 0 {
 		return c[i]

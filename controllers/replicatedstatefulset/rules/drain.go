@@ -26,7 +26,7 @@ func leaveCordoned(f *facts.Facts, p *Plan) {
 	if WhyNotDrained(f, m).Reason != "" {
 		return
 	}
-	handOver(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, whyToLeave(m))
+	demoteWithSuccessor(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, whyToLeave(m))
 }
 
 // drainChecks are the conditions under which a primary cannot hand its role over now, the

@@ -11,9 +11,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
-// relieve stops a primary when another member can take its role, with a copy as new as the
-// primary's was a moment before.
-func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
+// stopWithSuccessor stops a primary when another member can take its role, with a copy as new as
+// the primary's was a moment before.
+func stopWithSuccessor(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 	r := transfer{Facts: f, primary: m}
 	others, followed := r.otherPrimaries(), f.HasFollowers()
 	switch {
@@ -28,7 +28,7 @@ func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 		} else {
 			p.WaitFor(v1alpha1.ReasonHandingOver, "waiting for a response from sequence in "+m.Name())
 		}
-	case len(f.Primaries()) < f.Target():
+	case len(f.Primaries()) < f.WantedPrimaries():
 		p.WaitFor(
 			v1alpha1.ReasonHandingOver,
 			"starting another primary before this one is stopped: "+m.Name(),
@@ -43,8 +43,8 @@ func relieve(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 	}
 }
 
-// handOver demotes a primary when another member can succeed it.
-func handOver(f *facts.Facts, p *Plan, r transfer, why string) {
+// demoteWithSuccessor demotes a primary when another member can succeed it.
+func demoteWithSuccessor(f *facts.Facts, p *Plan, r transfer, why string) {
 	p.askVersions(f, []*facts.Member{r.primary})
 	h := r.findSuccessor()
 	p.askForHandover(f, h)
@@ -60,18 +60,18 @@ type handover struct {
 	successor *facts.Member
 	// waiting is the reason why the handover is delayed.
 	waiting string
-	// toAsk are the members to ask for their sequence. asked are those to ask again after others
-	// were asked.
+	// toAsk are the members to ask for their sequence. toAskAgain are those whose last sequence is
+	// older than that of the primary, or lower.
 	toAsk      []*facts.Member
 	toAskAgain []question
 }
 
-// transfer is a primary whose role another member takes. If by is set, only that member may take
-// it.
+// transfer is a planned change of the primary: primary loses its role, and another member takes it.
 type transfer struct {
 	*facts.Facts
 	primary *facts.Member
-	only    string
+	// only is the name of the only member that may take the role. If it is "", any may.
+	only string
 	// avoidLeaving is true if the new primary must not be a member that should leave its Node.
 	avoidLeaving bool
 }
@@ -80,7 +80,7 @@ type transfer struct {
 // or have the same data, or it is the only member.
 func (r transfer) isSpare(others int, followed bool) bool {
 	switch {
-	case others >= r.Target():
+	case others >= r.WantedPrimaries():
 		return true
 	case others > 0 && !followed:
 		return true
@@ -99,6 +99,7 @@ func (r transfer) otherPrimaries() int {
 	return n
 }
 
+// wait sets the reason of the delay, unless it is set already.
 func (h *handover) wait(what string) {
 	if h.waiting == "" {
 		h.waiting = what
@@ -116,36 +117,38 @@ func (p *Plan) askForHandover(f *facts.Facts, h handover) {
 	}
 }
 
-// handover returns the member that can succeed the primary. If by is set, only that member can.
+// findSuccessor returns the member that can succeed the primary: one whose sequence, read after
+// that of the primary, is at least as high.
 func (r transfer) findSuccessor() handover {
-	m := r.primary
-	h := handover{toAsk: []*facts.Member{m}}
-	if !m.Version.Known {
-		h.wait("waiting for a response from sequence in " + m.Name())
+	primary := r.primary
+	h := handover{toAsk: []*facts.Member{primary}}
+	if !primary.Version.Known {
+		h.wait("waiting for a response from sequence in " + primary.Name())
 		return h
 	}
-	mine, _ := m.Answer(v1alpha1.CommandSequence)
-	if then := r.ChangedAt(); !mine.Began.After(then) {
-		// This sequence excludes entries that only a member had that was stopped since.
-		h.wait("waiting for a response from sequence in " + m.Name())
-		h.toAskAgain = append(h.toAskAgain, question{Member: m, since: then})
+	answer, _ := primary.Answer(v1alpha1.CommandSequence)
+	if then := r.ChangedAt(); !answer.Began.After(then) {
+		// Another member was stopped or demoted after this sequence was read. This primary may have
+		// received entries from it meanwhile, which the sequence does not include.
+		h.wait("waiting for a response from sequence in " + primary.Name())
+		h.toAskAgain = append(h.toAskAgain, question{Member: primary, after: then})
 		return h
 	}
 	for _, o := range r.Members {
 		if !r.couldSucceed(o) {
 			continue
 		}
-		if !hasAllOf(o, m.Version.Sequence, mine.Ended) {
-			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.Name(), m.Name()))
-			h.toAskAgain = append(h.toAskAgain, question{Member: o, since: mine.Ended})
+		if !hasAllOf(o, primary.Version.Sequence, answer.Ended) {
+			h.wait(fmt.Sprintf("waiting for %s to catch up with %s", o.Name(), primary.Name()))
+			h.toAskAgain = append(h.toAskAgain, question{Member: o, after: answer.Ended})
 			continue
 		}
-		if h.successor == nil || isBetterPlaced(o, h.successor) > 0 {
+		if h.successor == nil || comparePlacement(o, h.successor) > 0 {
 			h.successor = o
 		}
 	}
 	if h.successor == nil {
-		h.wait("no member can take over from " + m.Name())
+		h.wait("no member can take over from " + primary.Name())
 	}
 	return h
 }
@@ -177,11 +180,11 @@ func (r transfer) whyNoSuccessor(m *facts.Member) string {
 	return ""
 }
 
-// isBetterPlaced compares members with equally new copies. In this order, it prefers a member that
-// is not in spec.maintenance, whose pod is Ready, whose pod was created from the current template,
-// and that should not leave its Node. It returns 1 if the first member is better, and -1 if the
-// second is.
-func isBetterPlaced(m, than *facts.Member) int {
+// comparePlacement compares members with equally new copies. In this order, it prefers a member
+// that is not in spec.maintenance, whose pod is Ready, whose pod was created from the current
+// template, and that should not leave its Node. It returns 1 if the first member is better, and -1
+// if the second is.
+func comparePlacement(m, than *facts.Member) int {
 	return cmp.Or(
 		boolToInt(than.Listed)-boolToInt(m.Listed),
 		boolToInt(podstate.Ready(m.Pod))-boolToInt(podstate.Ready(than.Pod)),

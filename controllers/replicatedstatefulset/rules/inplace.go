@@ -302,7 +302,7 @@ func stepInPlace(f *facts.Facts, m *facts.Member) step {
 	}
 	switch {
 	case !s.isNoted():
-		next.acts = s.begin()
+		next.acts = s.noteAction()
 	case !s.isSent():
 		next.acts = action.Chain{{
 			Verb:      action.Resize,
@@ -337,8 +337,8 @@ func (p *Plan) addStep(f *facts.Facts, next step) {
 	}
 }
 
-// begin writes the note with the target revision to the pod.
-func (s *sizing) begin() action.Chain {
+// noteAction writes the note with the target revision to the pod.
+func (s *sizing) noteAction() action.Chain {
 	text, err := json.Marshal(s.next())
 	if err != nil {
 		panic(fmt.Sprintf("marshal the in-place annotation of %s: %v", s.m.Name(), err)) // text and a time can always be marshaled
@@ -367,7 +367,7 @@ func finishInPlace(f *facts.Facts, p *Plan) {
 			continue
 		}
 		if s, can := sizingOf(f, m); can && s.isDone() {
-			p.Do(s.finish())
+			p.Do(s.finishAction())
 		}
 	}
 }
@@ -385,9 +385,9 @@ func (s *sizing) isDone() bool {
 	return s.isSent() && s.isActual()
 }
 
-// finish marks a pod as one of the current revision. It also sets the labels and annotations that
-// differ.
-func (s *sizing) finish() action.Chain {
+// finishAction marks a pod as one of the current revision. It also sets the labels and annotations
+// that differ.
+func (s *sizing) finishAction() action.Chain {
 	pod := s.m.Pod.DeepCopy()
 	for _, from := range s.from {
 		pod.Labels = withChanges(pod.Labels, from.Labels, s.to.Labels)

@@ -43,7 +43,7 @@ func parkPrimary(f *facts.Facts, p *Plan) {
 		p.stop(f, m, why+", and other primaries are running")
 		return
 	}
-	handOver(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, why)
+	demoteWithSuccessor(f, p, transfer{Facts: f, primary: m, avoidLeaving: true}, why)
 }
 
 // isSpareToPark reports whether a primary may stop without a successor because other primaries have
@@ -53,15 +53,15 @@ func isSpareToPark(f *facts.Facts) bool { return len(unlistedPrimaries(f)) > 0 &
 // parkChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first.
 var parkChecks = []func(*facts.Facts, *facts.Member) facts.Notice{
-	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, otherOrderFirst, beingUpdated, triedRecently,
+	notServed, isHandingOver, isMissing, demoteFailed, noFollower, otherOrderFirst, beingUpdated, triedRecently,
 }
 
 // WhyNotParked returns the notice of the first of parkChecks that fails.
 func WhyNotParked(f *facts.Facts, m *facts.Member) facts.Notice { return firstNotice(f, parkChecks, m) }
 
-// noneFollows checks that a member exists that can have the data of the primary. Without one, no
+// noFollower checks that a member exists that can have the data of the primary. Without one, no
 // member can take its role.
-func noneFollows(f *facts.Facts, m *facts.Member) facts.Notice {
+func noFollower(f *facts.Facts, m *facts.Member) facts.Notice {
 	switch {
 	case isSpareToPark(f):
 		return facts.Notice{}

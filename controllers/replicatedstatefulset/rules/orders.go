@@ -134,7 +134,7 @@ func (o openOrder) switchoverEnds() (reason, detail string) {
 		return facts.ReasonOverride, o.name + " is primary, as requested"
 	case m.Listed:
 		return facts.ReasonRefused, o.name + " was not promoted: it is in spec.maintenance; remove it from that list first"
-	case m.State == record.Unknown, len(o.Record.Commands) > 0, o.Record.Primaries() < o.Target():
+	case m.State == record.Unknown, len(o.Record.Commands) > 0, o.Record.Primaries() < o.WantedPrimaries():
 		return "", ""
 	case o.isSpent():
 		return facts.ReasonRefused, fmt.Sprintf("%s was not promoted: the former primary was already stopped or demoted for it; current primary: %s", o.name, facts.NamesOf(o.Primaries()))

@@ -20,9 +20,9 @@ type Plan struct {
 	// Record is the record to store in the status: the record of the facts, changed by what this
 	// plan does about copies that are given up or were seen in another pod.
 	Record record.Record
-	// Risk states why the newest copy is not available. Blind names the members whose sequence is
-	// unknown.
-	Risk, Blind string
+	// Risk states why the newest copy is not available. SequenceUnknown names the members whose
+	// sequence is unknown.
+	Risk, SequenceUnknown string
 	// Uncompared names the former primary whose copy was not compared with that of the secondary
 	// that this plan promotes. It is "" if there is none.
 	Uncompared string
@@ -32,8 +32,11 @@ type Plan struct {
 	// dryRun is the dry run that precedes the stop of a member that this plan recreates.
 	dryRun action.Chain
 
-	Asked        map[string]bool // pods to which this plan sends a query
-	writesRecord bool            // whether this plan sends a mutating command
+	// Asked are the pods to which this plan sends a query, by name.
+	Asked map[string]bool
+	// writesRecord is true if this plan writes the record, with or without a command. A second
+	// write in the same pass would be bound to an outdated version of the object.
+	writesRecord bool
 	// proven is true if another member is known to have all data of the member that this plan
 	// stops.
 	proven bool
@@ -42,7 +45,8 @@ type Plan struct {
 	// ConfigEvent is the reason of the event about the configuration stamp of the StatefulSet. It
 	// is "" if there is no event.
 	ConfigEvent string
-	// LooksLive is true if the decision needs a live read of the cluster.
+	// LooksLive is true if the decision depends on data that the cache does not have. The pass is
+	// then repeated on live objects, even if the plan only sends queries.
 	LooksLive bool
 	// NotInPlace states why a member is recreated whose resources were to be resized in place.
 	NotInPlace string

@@ -26,7 +26,7 @@ func restoreLabels(f *facts.Facts, p *Plan) {
 		}
 		pod := m.Pod.DeepCopy()
 		pod.Labels = labels
-		mend(f, p, false, action.Action{
+		patchChild(f, p, false, action.Action{
 			Verb:   action.Patch,
 			Object: pod,
 			From:   m.Pod,
@@ -97,7 +97,7 @@ func shouldStepDown(f *facts.Facts, m *facts.Member) bool {
 	if m.ScaledDown || m.Terminating() || !m.UpToDate {
 		return true
 	}
-	return m.State == record.Primary && len(f.Primaries()) > f.Target()
+	return m.State == record.Primary && len(f.Primaries()) > f.WantedPrimaries()
 }
 
 // label returns the patch of a pod's labels. It returns nothing if they are correct. The patch that
@@ -186,7 +186,7 @@ func deleteFenced(f *facts.Facts, p *Plan) {
 	}
 	for _, m := range f.Members {
 		if m.PoweredOff && !m.Terminating() && m.WhyForeign == "" {
-			p.Do(remove(m, facts.ReasonFenced, "its Node "+m.Pod.Spec.NodeName+" is out of service"))
+			p.Do(deletePod(m, facts.ReasonFenced, "its Node "+m.Pod.Spec.NodeName+" is out of service"))
 		}
 	}
 }

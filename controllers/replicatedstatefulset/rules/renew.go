@@ -20,13 +20,13 @@ func renewIdle(f *facts.Facts, p *Plan) {
 	if !f.MayStartMembers() || !f.TemplateIsSeen() || f.Renewing() {
 		return
 	}
-	if f.Trial.IsRecent(f.Now) {
+	if f.RefusedDryRun.IsRecent(f.Now) {
 		p.retryDryRun(f)
 		return
 	}
 	for _, m := range slices.Backward(f.Members) {
 		if !m.UpToDate && isRenewable(m) && !mayBeNeededFirst(f, m) {
-			p.Do(append(dryRunOf(f, m), remove(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
+			p.Do(append(dryRunOf(f, m), deletePod(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
 			return
 		}
 	}
@@ -122,13 +122,13 @@ func renewOne(f *facts.Facts, p *Plan, m *facts.Member) {
 	if next.instead {
 		return
 	}
-	if f.Trial.IsRecent(f.Now) {
+	if f.RefusedDryRun.IsRecent(f.Now) {
 		p.retryDryRun(f)
 		return
 	}
 	p.dryRun = dryRunOf(f, m)
 	if m.State == record.Primary {
-		relieve(f, p, m, why)
+		stopWithSuccessor(f, p, m, why)
 		return
 	}
 	p.stop(f, m, why)

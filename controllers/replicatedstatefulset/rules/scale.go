@@ -53,7 +53,7 @@ func scale(f *facts.Facts, p *Plan) {
 	s.removeSurplus(p)
 }
 
-// scaling is a change of the number of members. leavers are the members to remove.
+// scaling is a change of the number of members. leavers are the members to remove (ScaledDown).
 type scaling struct {
 	*facts.Facts
 	leavers []*facts.Member
@@ -84,7 +84,7 @@ func (s scaling) removeSurplus(p *Plan) {
 	if last.Terminating() || last.WhyForeign != "" {
 		return
 	}
-	p.Do(remove(last, facts.ReasonSurplus, fmt.Sprintf(
+	p.Do(deletePod(last, facts.ReasonSurplus, fmt.Sprintf(
 		"it is scaled down, and the StatefulSet controller deletes no pod until it has created the %d missing pods", s.Wanted()-len(present),
 	)))
 }
@@ -105,7 +105,7 @@ func resize(f *facts.Facts, p *Plan, have int) {
 
 // mayShrink reports whether members may be removed, as far as roles and data are known.
 func (s scaling) mayShrink() bool {
-	return !s.primaryIsUnknown() && s.whatIsMissed() == ""
+	return !s.primaryIsUnknown() && s.whoseDataIsMissed() == ""
 }
 
 // primaryIsUnknown reports whether members may be primary, and none is known to be.
@@ -120,17 +120,17 @@ func waitToShrink(s scaling, p *Plan) {
 		return
 	}
 	p.askVersions(s.Facts, s.stayersToAsk())
-	why := s.whatIsMissed()
+	why := s.whoseDataIsMissed()
 	p.WaitFor(v1alpha1.ReasonScaling, why)
 	if s.Watch.Elapsed(s.LossAt, s.Now) > spec.ReturnsWithin {
 		p.Risk = why
 	}
 }
 
-// whatIsMissed states whose data could be lost with the members to remove, while none is primary:
-// the data of a member that has run and cannot report its sequence now, or the newest copy on
-// record. It is "" if none could.
-func (s scaling) whatIsMissed() string {
+// whoseDataIsMissed states whose data could be lost with the members to remove, while none is
+// primary: the data of a member that has run and cannot report its sequence now, or the newest copy
+// on record. It is "" if none could.
+func (s scaling) whoseDataIsMissed() string {
 	if s.Record.HasGrants() || s.Wanted() == 0 {
 		return ""
 	}
@@ -281,7 +281,7 @@ func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 			p.stop(f, all.oldest(), why)
 		}
 	default:
-		relieve(f, p, d.primaries[0], why)
+		stopWithSuccessor(f, p, d.primaries[0], why)
 	}
 }
 

@@ -75,7 +75,7 @@ func seedOrdered(f *facts.Facts, p *Plan, m *facts.Member, o openOrder) {
 	before := p.Record
 	p.Record.Versions = notNewerThan(f, m)
 	p.Record.Orders = o.begin(p.Record.Orders, nil)
-	if p.start(f, m, "as requested"); !p.writesRecord {
+	if p.startFirstPrimary(f, m, "as requested"); !p.writesRecord {
 		p.Record = before
 	}
 }
@@ -102,7 +102,7 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 	}
 	p.askVersions(f, running)
 	all := copiesOf(running)
-	p.Blind = cmp.Or(all.unknownNames(), p.Blind)
+	p.SequenceUnknown = cmp.Or(all.unknownNames(), p.SequenceUnknown)
 	if !all.answered() || all.unknownNames() != "" {
 		p.WaitFor(
 			v1alpha1.ReasonSeeding,
@@ -129,7 +129,7 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 }
 
 // promote promotes one of several equally new secondaries: the one that a user ordered, or the best
-// placed one (isBetterPlaced).
+// placed one (comparePlacement).
 func promote(f *facts.Facts, p *Plan, newest copies) {
 	o := openOrderOf(f, v1alpha1.OrderSwitchoverTo)
 	wanted := o.name
@@ -146,12 +146,12 @@ func promote(f *facts.Facts, p *Plan, newest copies) {
 	slices.SortStableFunc(newest, func(a, b *facts.Member) int {
 		return cmp.Or(
 			boolToInt(b.Name() == wanted)-boolToInt(a.Name() == wanted),
-			isBetterPlaced(b, a),
+			comparePlacement(b, a),
 		)
 	})
 	if m := newest.startable(); m != nil {
-		p.start(f, m, fmt.Sprintf("it has the newest copy of the running members, sequence %d", m.Version.Sequence))
-		p.noteUncompared(f, m)
+		p.startFirstPrimary(f, m, fmt.Sprintf("it has the newest copy of the running members, sequence %d", m.Version.Sequence))
+		p.noteNotCompared(f, m)
 		return
 	}
 	p.waitForNewest(newest)
@@ -180,7 +180,7 @@ func startReturned(f *facts.Facts, p *Plan) {
 	first := copiesOf(idlers)[0]
 	if first.Version.Known && newerOnRecord(f, first.Version.Sequence) == "" {
 		p.Risk = ""
-		p.start(
+		p.startFirstPrimary(
 			f,
 			first,
 			fmt.Sprintf("the newest copy is available again, sequence %d", first.Version.Sequence),
@@ -198,10 +198,10 @@ func seed(f *facts.Facts, p *Plan) {
 	p.askVersions(f, present)
 	all := copiesOf(present)
 	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
-		all = all.those(func(m *facts.Member) bool { return m.Version.Known })
+		all = all.matching(func(m *facts.Member) bool { return m.Version.Known })
 	}
 	missing := missingOf(f, all)
-	p.Blind = all.unknownNames()
+	p.SequenceUnknown = all.unknownNames()
 	switch {
 	case missing > 0:
 		p.WaitFor(
@@ -212,8 +212,8 @@ func seed(f *facts.Facts, p *Plan) {
 			),
 		)
 		return
-	case p.Blind != "":
-		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(p.Blind))
+	case p.SequenceUnknown != "":
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(p.SequenceUnknown))
 		return
 	case !all.answered():
 		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(""))
@@ -223,7 +223,7 @@ func seed(f *facts.Facts, p *Plan) {
 		return
 	}
 	if m := all.newest().startable(); m != nil {
-		p.start(f, m, fmt.Sprintf("the newest copy, sequence %d", m.Version.Sequence))
+		p.startFirstPrimary(f, m, fmt.Sprintf("the newest copy, sequence %d", m.Version.Sequence))
 		return
 	}
 	p.waitForNewest(all.newest())
@@ -232,7 +232,7 @@ func seed(f *facts.Facts, p *Plan) {
 // missingOf returns how many more copies are needed before one is seeded: those of all wanted
 // members, or of a majority.
 func missingOf(f *facts.Facts, all copies) int {
-	have := len(all.those(func(m *facts.Member) bool { return m.Ordinal < f.Wanted() }))
+	have := len(all.matching(func(m *facts.Member) bool { return m.Ordinal < f.Wanted() }))
 	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		return f.Majority() - have
 	}
@@ -246,7 +246,7 @@ func missingOf(f *facts.Facts, all copies) int {
 // startPrimary starts another primary: it promotes the best secondary, or starts the best idle
 // member if there is none.
 func startPrimary(f *facts.Facts, p *Plan) {
-	if !f.MayStartMembers() || !f.Record.HasGrants() || f.Record.Primaries() >= f.Target() {
+	if !f.MayStartMembers() || !f.Record.HasGrants() || f.Record.Primaries() >= f.WantedPrimaries() {
 		return
 	}
 	if wait := startUnderWay(f); wait != "" {
@@ -273,7 +273,7 @@ func startSecondary(f *facts.Facts, p *Plan) {
 	if !f.MayStartMembers() || !f.Configured(v1alpha1.CommandSecondary) {
 		return
 	}
-	if f.Record.Primaries() < f.Target() || len(f.Primaries()) == 0 {
+	if f.Record.Primaries() < f.WantedPrimaries() || len(f.Primaries()) == 0 {
 		return
 	}
 	if wait := startUnderWay(f); wait != "" {

@@ -27,7 +27,7 @@ func endUnseen(f *facts.Facts, p *Plan) {
 		case e.UnderWay():
 			// this process will see its end
 		case next != nil:
-			endInNext(f, p, e, f.ByUID(next.PodUID))
+			endInReplacement(f, p, e, f.ByUID(next.PodUID))
 		case m == nil:
 			// it ends with its pod
 		case m.Terminating():
@@ -40,29 +40,29 @@ func endUnseen(f *facts.Facts, p *Plan) {
 	}
 }
 
-// endInNext deletes the pod of the replacement container that a command may have reached. It waits
-// until StrayUntil, because a further replacement could be reached before.
-func endInNext(f *facts.Facts, p *Plan, e record.Ending, next *facts.Member) {
+// endInReplacement deletes the pod of the replacement container that a command may have reached. It
+// waits until StrayUntil, because a further replacement could be reached before.
+func endInReplacement(f *facts.Facts, p *Plan, e record.Ending, next *facts.Member) {
 	if next.Terminating() || !f.Now.After(spec.StrayUntil(e.StartedAt, e.BeginWithin)) {
 		return
 	}
-	p.removeAfter(
+	p.deletePodAndRecord(
 		f,
 		e,
-		remove(next, facts.ReasonStray, "command "+e.Name+" for the previous container may have reached it"),
+		deletePod(next, facts.ReasonStray, "command "+e.Name+" for the previous container may have reached it"),
 	)
 }
 
 // endByStatus deletes the pod of a command if status did not show the command's outcome in time.
 func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
 	zero, answers := e.ExitedZero(), m.Answers(v1alpha1.CommandStatus)
-	over := askedInVain(&f.Clock, m, e.StatusUntil())
+	over := statusIsOverdue(&f.Clock, m, e.StatusUntil())
 	switch {
 	case e.Contradicted(), !zero && answers && f.Record.HasUnconfirmed(e.RunningCommand):
-		p.removeAfter(
+		p.deletePodAndRecord(
 			f,
 			e,
-			remove(
+			deletePod(
 				m,
 				facts.ReasonUnseen,
 				fmt.Sprintf(
@@ -72,13 +72,13 @@ func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
 			),
 		)
 	case over && zero:
-		p.removeAfter(
+		p.deletePodAndRecord(
 			f,
 			e,
-			remove(m, facts.ReasonUnseen, e.Name+" exited with 0, but status does not respond"),
+			deletePod(m, facts.ReasonUnseen, e.Name+" exited with 0, but status does not respond"),
 		)
 	case over:
-		p.Do(remove(
+		p.Do(deletePod(
 			m,
 			facts.ReasonUnseen,
 			fmt.Sprintf("the outcome of %s is unknown, and status does not show it", e.Name),
@@ -99,11 +99,11 @@ func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
 	}
 }
 
-// removeAfter deletes a pod. If a start in it ended with 0 and made no primary, it records the
-// failure first, because the pod may be gone in the next pass. It does not record failures of an
-// outdated template, because the next pod has another one.
-func (p *Plan) removeAfter(f *facts.Facts, e record.Ending, gone action.Chain) {
-	if !isToNote(f, e) {
+// deletePodAndRecord deletes a pod. If a start in it ended with 0 and made no primary, it records
+// the failure first, because the pod may be gone in the next pass. It does not record failures of
+// an outdated template, because the next pod has another one.
+func (p *Plan) deletePodAndRecord(f *facts.Facts, e record.Ending, gone action.Chain) {
+	if !isUnrecordedFailure(f, e) {
 		p.Do(gone)
 		return
 	}
@@ -118,18 +118,19 @@ func (p *Plan) removeAfter(f *facts.Facts, e record.Ending, gone action.Chain) {
 	p.Do(append(action.Chain{noted}, gone...))
 }
 
-// isToNote reports whether a start ended with 0, made no primary, and this is not on record yet.
-func isToNote(f *facts.Facts, e record.Ending) bool {
+// isUnrecordedFailure reports whether a start ended with 0, made no primary, and this is not on
+// record yet.
+func isUnrecordedFailure(f *facts.Facts, e record.Ending) bool {
 	if !e.ExitedZero() || !spec.StartsPrimary(e.Name) {
 		return false
 	}
 	return e.M.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
 }
 
-// askedInVain reports whether a status command sent after that time did not show the outcome, or
-// status cannot be sent. After an outage, no pod is deleted without a new query. On an unreachable
-// node, no pod is deleted, because its kubelet would not receive the deletion.
-func askedInVain(c *facts.Clock, m *facts.Member, then time.Time) bool {
+// statusIsOverdue reports whether a status command sent after that time did not show the outcome,
+// or status cannot be sent. After an outage, no pod is deleted without a new query. On an
+// unreachable node, no pod is deleted, because its kubelet would not receive the deletion.
+func statusIsOverdue(c *facts.Clock, m *facts.Member, then time.Time) bool {
 	if !m.Reachable() {
 		return !m.Lost() && c.Now.After(then)
 	}
@@ -158,7 +159,7 @@ func repair(f *facts.Facts, p *Plan) {
 			continue
 		}
 		if why := whyRecreate(f, m); why != "" {
-			p.Do(remove(m, facts.ReasonFailed, why))
+			p.Do(deletePod(m, facts.ReasonFailed, why))
 		} else if needsStopFirst(m) {
 			p.stop(f, m, whyNeedsStop(m))
 		}
@@ -210,7 +211,7 @@ func whyNeedsStop(m *facts.Member) string {
 // grace period may be long, and the pod's main process idle. A primary whose SIGTERM is delayed
 // hands its role over.
 func stopTerminating(f *facts.Facts, p *Plan) {
-	if !f.MayRunCommands() || f.Target() >= f.Wanted() {
+	if !f.MayRunCommands() || f.WantedPrimaries() >= f.Wanted() {
 		return
 	}
 	for _, m := range f.Members {
@@ -229,7 +230,7 @@ func stopTerminating(f *facts.Facts, p *Plan) {
 // handles a set that is being deleted.
 func stopSurplus(f *facts.Facts, p *Plan) {
 	live := f.Primaries()
-	if !f.MayRunCommands() || f.Wanted() == 0 || len(live) <= f.Target() {
+	if !f.MayRunCommands() || f.Wanted() == 0 || len(live) <= f.WantedPrimaries() {
 		return
 	}
 	const why = "there are too many primaries"

@@ -33,7 +33,7 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.Replicas = int32(len(s.Members.Ready))
 	s.ReadyReplicas = int32(len(f.Among((*facts.Member).Serves)))
 	s.AvailableReplicas = int32(len(f.Among(f.IsAvailable)))
-	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(f.Target())
+	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(f.WantedPrimaries())
 	if n := int32(f.Wanted()); n > 0 && s.Replicas == n && len(f.Members) == int(n) {
 		s.RestoreReplicas = n
 	}
@@ -109,7 +109,7 @@ func available(f *facts.Facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.C
 	switch {
 	case f.Invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec is invalid"
-	case f.Target() == 0:
+	case f.WantedPrimaries() == 0:
 		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are requested"
 	case int(s.Primaries) < expected:
 		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf(
@@ -146,7 +146,7 @@ func recovering(f *facts.Facts) facts.Notice {
 	switch {
 	case !f.MayRunCommands():
 		return facts.Notice{}
-	case f.Target() > 0 && !f.ShownWellStaffed():
+	case f.WantedPrimaries() > 0 && !f.ShownWellStaffed():
 		return facts.Notice{Reason: v1alpha1.ReasonRecovering, Message: whoIsMissing(f)}
 	case len(f.Among((*facts.Member).OutOfReach)) > 0:
 		return facts.Notice{Reason: v1alpha1.ReasonWaitingForStop, Message: f.WhoMayRun()}
@@ -266,13 +266,13 @@ func secondariesUnready(f *facts.Facts) facts.Notice {
 // recreationRefused returns the refusal of the last dry run, while members are outdated.
 func recreationRefused(f *facts.Facts) facts.Notice {
 	outdated := f.Among(func(m *facts.Member) bool { return !m.UpToDate })
-	if f.Trial.Text == "" || len(outdated) == 0 {
+	if f.RefusedDryRun.Text == "" || len(outdated) == 0 {
 		return facts.Notice{}
 	}
 	return facts.Notice{
 		Reason: v1alpha1.ReasonWriteRefused,
 		Message: "no member is stopped for the update, because the API server would not create its new pod; " +
-			"correct the template, or the policy or quota that refuses it: " + f.Trial.Text,
+			"correct the template, or the policy or quota that refuses it: " + f.RefusedDryRun.Text,
 	}
 }
 
@@ -297,10 +297,10 @@ func seeded(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	switch {
 	case wasSeeded, len(f.Primaries()) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSeeded, fmt.Sprintf("epoch %d", f.Record.Epoch)
-	case p.Blind != "":
+	case p.SequenceUnknown != "":
 		c.Reason = v1alpha1.ReasonSequenceUnknown
 		c.Message = fmt.Sprintf("data version unknown for %s. To seed from one anyway, and lose data that only others have: "+
-			"kubectl -n %s annotate rss %s %s=<pod>", p.Blind, f.Set.Namespace, f.Set.Name, v1alpha1.AnnotationSeedFrom)
+			"kubectl -n %s annotate rss %s %s=<pod>", p.SequenceUnknown, f.Set.Namespace, f.Set.Name, v1alpha1.AnnotationSeedFrom)
 	case slices.ContainsFunc(f.Record.Failures, failedSeed):
 		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+whyNotSeeded(p)
 	default:
@@ -327,8 +327,8 @@ func dataLossRisk(p *rules.Plan) metav1.Condition {
 	switch {
 	case p.Risk != "":
 		c.Reason, c.Message = v1alpha1.ReasonNewestMissing, p.Risk+"; no member is started until that copy is available, or annotation "+v1alpha1.AnnotationSeedFrom+" names another member"
-	case p.Blind != "":
-		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "data version unknown for "+p.Blind
+	case p.SequenceUnknown != "":
+		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "data version unknown for "+p.SequenceUnknown
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNewestPresent, "the newest known data is available"
 		if text := uncomparedOf(p); text != "" {

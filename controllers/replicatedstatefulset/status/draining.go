@@ -56,7 +56,7 @@ func drainingNoPrimary(f *facts.Facts, c metav1.Condition) metav1.Condition {
 	c.Reason = v1alpha1.ReasonPrimaryMissing
 	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted until all of them run; see Progressing and Degraded. "+
 		"Members that should leave their Nodes: %s. To evict one anyway: kubectl -n %s delete pod <pod>",
-		rules.CountLabelled(f), f.Target(), facts.NamesOf(toLeave), f.Set.Namespace)
+		rules.CountLabelled(f), f.WantedPrimaries(), facts.NamesOf(toLeave), f.Set.Namespace)
 	if rules.EvictionTimeIsOver(f) {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
 		c.Message = "members that should leave their Nodes may be evicted although a primary is missing, because spec.evictionTimeout has expired: " + facts.NamesOf(toLeave)

@@ -44,7 +44,7 @@ func (r *Reporter) Report(ctx context.Context, p *rules.Plan, outcomes []action.
 			overtaken = true // the member is recreated
 			continue
 		}
-		if r.Reader.MemoryOf(w.Set).LearnTrial(w, &o) {
+		if r.Reader.MemoryOf(w.Set).LearnDryRun(w, &o) {
 			untried = true
 			continue
 		}

@@ -31,11 +31,11 @@ func (w *World) WhyForeign(m *Member, onRecord bool) string {
 }
 
 // explainForeignPods describes the problem with the first of these pods, and the remedy.
-func explainForeignPods(strangers []*Member) string {
-	m := strangers[0]
+func explainForeignPods(foreign []*Member) string {
+	m := foreign[0]
 	var others string
-	if len(strangers) > 1 {
-		others = "; this also applies to " + NamesOf(strangers[1:min(len(strangers), 4)])
+	if len(foreign) > 1 {
+		others = "; this also applies to " + NamesOf(foreign[1:min(len(foreign), 4)])
 	}
 	return fmt.Sprintf("pod %s %s, so no command is run in it, and its name blocks the creation of a member%s. If it is not needed: "+
 		"kubectl -n %s delete pod %s (claims are kept)", m.Name(), m.WhyForeign, others, m.Pod.Namespace, m.Name())

@@ -17,29 +17,32 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// searchResult is the result of a search, before a secondary is promoted, for newer copies in
-// members that do not run.
+// When a secondary must be promoted, members that do not run may have newer copies. A search asks
+// for their sequences, and delays the promotion until they are known.
+
+// searchResult is the result of a search.
 type searchResult struct {
 	// blocks is true if no secondary may be promoted now.
 	blocks bool
-	// asked are the members that may have newer copies. blind names those whose sequence is
-	// unknown.
-	asked []*facts.Member
-	blind string
+	// candidates are the members that may have newer copies. sequenceUnknown names those whose
+	// sequence is unknown.
+	candidates      []*facts.Member
+	sequenceUnknown string
 	// waiting is the reason why the promotion is delayed. again is the delay until the next check.
 	waiting engine.Notice
-	again   time.Duration
+	after   time.Duration
 	// newer are the members with newer copies than all running members. One of them is started
 	// first. If that fails, its copy counts as missing.
 	newer copies
 }
 
 // isNothing reports whether there is nothing to search for.
-func (e *searchResult) isNothing() bool { return !e.blocks && len(e.asked) == 0 }
+func (e *searchResult) isNothing() bool { return !e.blocks && len(e.candidates) == 0 }
 
 // search finds copies that are newer than those of the running secondaries.
 type search struct {
 	*facts.Facts
+	// running are the running secondaries, and sequence the highest of their sequences.
 	running  []*facts.Member
 	sequence uint64
 }
@@ -83,19 +86,19 @@ func (s search) find() searchResult {
 			return e
 		}
 	}
-	asked := s.Among(s.mayHaveNewer)
-	if len(asked) == 0 {
+	candidates := s.Among(s.mayHaveNewer)
+	if len(candidates) == 0 {
 		return searchResult{}
 	}
-	all := copiesOf(asked)
+	all := copiesOf(candidates)
 	e := searchResult{
-		asked: asked,
-		blind: all.those(func(m *facts.Member) bool { return m.Retained }).unknownNames(),
+		candidates:      candidates,
+		sequenceUnknown: all.matching(func(m *facts.Member) bool { return m.Retained }).unknownNames(),
 	}
 	switch {
-	case !all.answered(), e.blind != "":
+	case !all.answered(), e.sequenceUnknown != "":
 		e.blocks = true
-		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.blind)}
+		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.sequenceUnknown)}
 	case all[0].Version.Known && all[0].Version.Sequence > s.sequence:
 		e.blocks = true
 		e.newer = all.newest()
@@ -126,10 +129,10 @@ func (s search) mayHaveNewer(m *facts.Member) bool {
 
 // actOnSearch adds the actions for the result of a search.
 func (p *Plan) actOnSearch(f *facts.Facts, e searchResult) {
-	p.LookAgain(e.again)
-	if len(e.asked) > 0 {
-		p.askVersions(f, e.asked)
-		p.Blind = e.blind
+	p.LookAgain(e.after)
+	if len(e.candidates) > 0 {
+		p.askVersions(f, e.candidates)
+		p.SequenceUnknown = e.sequenceUnknown
 	}
 	if e.waiting.Message != "" {
 		p.WaitFor(e.waiting.Reason, e.waiting.Message)
@@ -141,7 +144,7 @@ func (p *Plan) actOnSearch(f *facts.Facts, e searchResult) {
 	answer, _ := first.Answer(v1alpha1.CommandSequence)
 	p.Record.NoteVersion(first.Name(), first.Version.Sequence, answer.Began)
 	if m := e.newer.startable(); m != nil {
-		p.start(
+		p.startFirstPrimary(
 			f,
 			m,
 			fmt.Sprintf(
@@ -170,7 +173,7 @@ func (s search) awaitReturn() searchResult {
 	if who == "" {
 		who = fmt.Sprintf("%d of %d pods", missing, s.Wanted())
 	}
-	return searchResult{blocks: true, again: left, waiting: engine.Notice{
+	return searchResult{blocks: true, after: left, waiting: engine.Notice{
 		Reason: v1alpha1.ReasonSeeding,
 		Message: fmt.Sprintf(
 			"waiting up to %gm for members that failed with the primary and may hold newer data: %s",
@@ -205,9 +208,9 @@ func isStartingSince(m *facts.Member, then time.Time) bool {
 	return m.Pod.Status.Phase == corev1.PodPending && m.Pod.CreationTimestamp.After(then)
 }
 
-// noteUncompared records that the copy of the last primary may be newer than that of the promoted
+// noteNotCompared records that the copy of the last primary may be newer than that of the promoted
 // secondary.
-func (p *Plan) noteUncompared(f *facts.Facts, promoted *facts.Member) {
+func (p *Plan) noteNotCompared(f *facts.Facts, promoted *facts.Member) {
 	if !p.writesRecord || f.Record.Epoch == 0 {
 		return
 	}

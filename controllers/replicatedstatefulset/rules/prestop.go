@@ -16,7 +16,7 @@ import (
 // other member has its data, it stays primary. It is stopped at the end of the delay.
 func handOverHeld(f *facts.Facts, p *Plan, m *facts.Member) {
 	p.LookAgain(facts.HeldUntil(m).Sub(f.Now))
-	handOver(f, p, transfer{Facts: f, primary: m}, "its pod is being deleted")
+	demoteWithSuccessor(f, p, transfer{Facts: f, primary: m}, "its pod is being deleted")
 }
 
 // awaitHeld waits until the running members have the data of a primary that was demoted because its
@@ -40,7 +40,7 @@ func (p *Plan) awaitHeld(f *facts.Facts, running []*facts.Member, sequence uint6
 	}
 	answer, _ := newest.Answer(v1alpha1.CommandSequence)
 	for _, m := range running {
-		p.askSince(f, question{Member: m, since: answer.Ended})
+		p.askSince(f, question{Member: m, after: answer.Ended})
 	}
 	p.LookAgain(facts.HeldUntil(newest).Sub(f.Now))
 	p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf(

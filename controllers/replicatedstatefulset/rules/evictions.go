@@ -16,7 +16,7 @@ import (
 // primariesToDrain returns the primaries that must hand their role over because they should leave
 // their Node.
 func primariesToDrain(f *facts.Facts) []*facts.Member {
-	if f.Deleting() || !spec.HandsOver(f.Set) || f.Target() == 0 {
+	if f.Deleting() || !spec.HandsOver(f.Set) || f.WantedPrimaries() == 0 {
 		return nil
 	}
 	return f.Among(func(m *facts.Member) bool {
@@ -24,7 +24,7 @@ func primariesToDrain(f *facts.Facts) []*facts.Member {
 	})
 }
 
-// PrimaryToDrain returns the first of leavers. It returns nil if there is none.
+// PrimaryToDrain returns the first of primariesToDrain. It returns nil if there is none.
 func PrimaryToDrain(f *facts.Facts) *facts.Member {
 	if all := primariesToDrain(f); len(all) > 0 {
 		return all[0]
