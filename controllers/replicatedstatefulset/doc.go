@@ -76,12 +76,18 @@
 //
 // # Packages
 //
-// Each package imports only those that are named before it: spec (defaults, validation, names,
-// all durations), children (builds what the operator creates), record (advances the record by
-// what a pass has read), facts (what a pass has read and what follows from it), observe (reads
-// the cluster, and keeps the state of the process between passes), rules (decide the actions;
-// rules.go lists them in order), status (conditions, events and metrics), webhooks. This package
-// wires them.
+// Each package imports only those that are named before it:
+//
+//   - spec: defaults, validation, names, all durations
+//   - children: builds the objects that the operator creates
+//   - record: updates the record by the facts of a pass
+//   - facts: the input of a decision (World), and the values that are derived from it (Facts)
+//   - observe: reads the World, and keeps the memory of the process between passes
+//   - rules: decide the actions; rules.go lists them in order
+//   - status: conditions, events and metrics
+//   - webhooks: admission of objects, and evictions
+//
+// This package wires them.
 //
 // To read the code, begin with facts/world.go (the input of a decision), record/record.go (the part
 // of it that is stored) and rules/rules.go (the rules in order). rules/start.go has the choice of

@@ -1,3 +1,3 @@
-// Package facts derives the facts that rules and conditions need from what a pass has read and from
-// the record. It is pure.
+// Package facts has the input of a decision (World), and derives the facts that rules and
+// conditions use. It is pure.
 package facts

@@ -39,7 +39,8 @@ func (r *Reader) readCauses(ctx context.Context, w *facts.World) {
 	causesKnown.Trail.Forget(func(name string) bool { return wanted[name] })
 }
 
-// Follow returns what keeps one member from running.
+// Follow returns the cause that keeps one member from running. pod is nil if it is missing.
+// inEvents is the cause in its events.
 func (k *KnownCauses) Follow(w *facts.World, name string, pod *corev1.Pod, inEvents causes.Cause) causes.Found {
 	found := k.Trail.Find(name, pod, inEvents, w.Now, v1alpha1.FinalizerMember)
 	if pod == nil || found.Known() || pod.DeletionTimestamp != nil {
@@ -99,7 +100,7 @@ func (k *KnownCauses) causesInEvents(ctx context.Context, live client.Reader, w 
 	return turns.Result
 }
 
-// readEvents reads the events of the StatefulSet and of hanging pods.
+// readEvents returns the causes in the events of the StatefulSet and of hanging pods, by podKey.
 func readEvents(ctx context.Context, live client.Reader, w *facts.World, pods map[string]*corev1.Pod, hanging []*corev1.Pod) map[string]causes.Cause {
 	found := map[string]causes.Cause{}
 	if w.Stateful != nil {

@@ -29,9 +29,9 @@ const MaxConfigBytes = 8 << 20
 
 // ConfigSettings configure a ConfigReader.
 type ConfigSettings struct {
-	// Key is the key of the hashes of configurations, and account the user that must be able to
-	// read them.
-	Key     configuration.Key
+	// Key is the key of the hashes of configurations.
+	Key configuration.Key
+	// Account is the operator's service account, for messages about missing rights.
 	Account string
 	// Restarts is the max number of sets that are restarted at the same time.
 	Restarts int

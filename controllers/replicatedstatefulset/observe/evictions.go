@@ -16,8 +16,8 @@ import (
 
 // The eviction book is one ConfigMap in the operator's own namespace. With it the webhooks notify
 // the controllers of primaries whose eviction was requested. It has one key for each pod UID. An
-// entry is not a command: all preconditions of a switchover apply. If the ConfigMap is missing or
-// cannot be read, the budget still protects the primary.
+// entry does not force a handover: all preconditions of a switchover apply. If the ConfigMap is
+// missing or cannot be read, the budget still protects the primary.
 
 // RequestedAt returns when the eviction of the pod was requested. It returns zero if the book has
 // no entry.

@@ -22,7 +22,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
-// Recall copies the remembered state into a world, and remembers the changes in it.
+// Recall copies the memory of this process into a world, after it has noted the changes since the
+// last pass in the memory.
 func (r *Reader) Recall(w *facts.World) {
 	remembered := r.MemoryOf(w.Set)
 	w.Refused, w.Mended, w.ClosedAt = remembered.Refused.Text(), remembered.mended, remembered.closedAt
@@ -81,6 +82,7 @@ func (k *Remembered) noteLoss(w *facts.World) {
 	}
 }
 
+// isGranted reports whether a grant for the same container is in the list.
 func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
 	return slices.ContainsFunc(
 		grants,
@@ -88,7 +90,8 @@ func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
 	)
 }
 
-// Remember records the outcome of a write for the next plan.
+// Remember notes a successful write in the memory, for decisions of later passes that depend on
+// whether this process made it.
 func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
 	if o.Verb != action.Patch {
 		return
@@ -105,7 +108,8 @@ func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
 	}
 }
 
-// Look remembers the changes of a pod.
+// Look notes the changes of a pod and the new command results in the memory, and copies the memory
+// into the member. recorded is status.unanswered of the object.
 func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Time) {
 	if container, ready := m.Running(), podstate.Ready(m.Pod); container != s.container || ready != s.ready {
 		if container != s.container {
@@ -223,6 +227,7 @@ func isReverted(written *corev1.Pod, answer client.Object) bool {
 		!apiequality.Semantic.DeepEqual(resourcesOf(now), resourcesOf(written))
 }
 
+// resourcesOf returns the resources of the containers of a pod.
 func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
 	for i := range pod.Spec.Containers {
 		all = append(all, pod.Spec.Containers[i].Resources)
@@ -230,6 +235,8 @@ func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
 	return all
 }
 
+// refusesResize reports whether the API server would refuse the resize again. NotFound and
+// MethodNotSupported are the responses of a server without the subresource.
 func refusesResize(err error) bool {
 	return isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -25,8 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// Observe reads the world of a set. It reads the Board before the pods. So if a command ends
-// meanwhile, the next pass sees its result together with newer pods.
+// Observe reads the world of a set from a view: the cache, or the API server.
 func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*facts.World, error) {
 	w := &facts.World{
 		Clock: facts.Clock{Now: r.Now(), Watch: r.Lease.Watch()},
@@ -87,8 +86,8 @@ func countUnknown(ctx context.Context, w *facts.World) {
 	}
 }
 
-// isOwned reports whether the pod belongs to this object by its owner references and was created
-// for it (see World.WhyForeign).
+// isOwned returns Member.Owned: whether the pod belongs to this object by its owner references and
+// was created for it (see World.WhyForeign).
 func isOwned(w *facts.World, m *facts.Member) bool {
 	if w.Stateful == nil || !w.Ours(w.Stateful) || !facts.Controls(w.Stateful, m.Pod) {
 		return false
@@ -146,9 +145,10 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 	return nil
 }
 
-// ReadNode reads the relevant facts of a member's Node. A pass on the cache writes only the status.
-// It may remove a grant of the stored status, because a Node is missing. All other consequences of
-// a missing Node need a pass on live objects.
+// ReadNode reads the relevant facts of a member's Node. A Node that is missing in the cache is read
+// from the API server if its absence may have consequences in this pass: in a pass on live objects,
+// or if the pod is on record, because also a pass on the cache may remove a grant. For other pods
+// an answer of the last few seconds is used again (Glance).
 func (r *Reader) ReadNode(ctx context.Context, w *facts.World, m *facts.Member, from engine.View) (nodestate.Facts, error) {
 	if from.Live || w.IsStored(m) {
 		return r.nodes.Read(ctx, r.Nodes, r.Live, m.Pod.Spec.NodeName, r.Now())
@@ -229,6 +229,7 @@ func (r *Reader) readSecrets(ctx context.Context, w *facts.World) error {
 	return nil
 }
 
+// secretsOfTLS returns the names of the Secrets of spec.TLS.
 func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
 	tls := set.Spec.TLS
 	if tls == nil || tls.Static == nil {

@@ -37,10 +37,14 @@ type Reader struct {
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
 
-	memory  memory.Of[Remembered]
-	nodes   nodestate.Reader
-	Book    EvictionBook
-	hashing sync.Mutex // see hashRules
+	// memory has the memory of each set. See MemoryOf.
+	memory memory.Of[Remembered]
+	// nodes remembers since when Nodes are missing.
+	nodes nodestate.Reader
+	// Book is the copy of the eviction book.
+	Book EvictionBook
+	// hashing is locked while ConfigMaps are hashed. See hashRules.
+	hashing sync.Mutex
 	// Config reads ConfigMaps and Secrets. If it is nil, they are not followed.
 	Config *ConfigReader
 }
@@ -60,12 +64,12 @@ func (r *Reader) MemoryOf(set *v1alpha1.ReplicatedStatefulSet) *Remembered {
 type Remembered struct {
 	// rules is the hash of the ConfigMaps with these versions. excess states why there is no hash.
 	rules, versions, excess string
-	grants                  []v1alpha1.Grant
-	lossAt                  time.Time
-	lossOf                  types.UID
-	lossPod                 string
-	statefulGeneration      int64     // of the StatefulSet
-	statefulSince           time.Time // when this process first saw statefulGeneration
+	grants                  []v1alpha1.Grant // as stored when the last pass read the set
+	lossAt                  time.Time        // World.LossAt
+	lossOf                  types.UID        // World.LossOf
+	lossPod                 string           // World.LossPod
+	statefulGeneration      int64            // of the StatefulSet
+	statefulSince           time.Time        // when this process first saw statefulGeneration
 	trial                   facts.RefusedDryRun
 	Pods                    map[types.UID]*Seen
 	Refused                 memory.Refusal
@@ -88,9 +92,9 @@ type Seen struct {
 	container          string
 	ready              bool
 	touched            time.Time
-	missed             int // see member
-	askedAt            time.Time
-	unansweredOnRecord bool
+	missed             int       // facts.Member.Missed
+	askedAt            time.Time // facts.Member.AskedAt
+	unansweredOnRecord bool      // facts.Member.UnansweredOnRecord
 	Said               map[string]podexec.Result
 	Counted            map[string]time.Time // end of the last result that was counted, by command
 	Tries              map[string]int

@@ -21,6 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
+// In this file a rule is a ConfigMap that spec.ruleSelector selects. Package rules is not related.
+
 // MaxRuleBytes is the max total size of the ConfigMaps of spec.ruleSelector.
 const MaxRuleBytes = 8 << 20
 
@@ -33,7 +35,7 @@ func (r *Reader) readRules(ctx context.Context, w *facts.World) error {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Set.Spec.RuleSelector)
 	if err != nil {
-		return nil //nolint:nilerr // validate has said so
+		return nil //nolint:nilerr // spec.Validate has rejected it, so w.Invalid is set
 	}
 	list := metadataListOf("ConfigMap")
 	if err := r.Cache.List(ctx, list, client.InNamespace(w.Set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
@@ -64,7 +66,8 @@ func (r *Reader) readRules(ctx context.Context, w *facts.World) error {
 	return nil
 }
 
-// setRules sets the hash of the rules. If there are too many, it keeps the hash that the pods have.
+// setRules sets the hash of the rules. If they are too many or too large, it keeps the hash that
+// the pods have, so that no pod is recreated.
 func setRules(w *facts.World, rules, excess string) {
 	w.Rules, w.Excess = rules, excess
 	if excess != "" && w.Stateful != nil {

@@ -12,7 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// RequestFor returns the request for the set of a child, which label app names.
+// RequestFor returns the request for the set of a child, whose name is in the child's label app.
 func RequestFor(o client.Object) []reconcile.Request {
 	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{
@@ -28,7 +28,7 @@ func (r *Reader) OnNode(ctx context.Context, n client.Object) []reconcile.Reques
 	return r.setsOf(ctx, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.GetName() })
 }
 
-// setsOf returns requests for the sets of the wanted pods.
+// setsOf returns requests for the sets of the pods for which wanted returns true.
 func (r *Reader) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {

@@ -1,3 +1,3 @@
-// Package record advances the record of grants, commands, failures and orders by what a pass has
-// read. It is pure.
+// Package record updates the record of grants, commands, failures and orders by the facts of a
+// pass. It is pure.
 package record

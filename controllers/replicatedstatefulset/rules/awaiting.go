@@ -8,8 +8,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 )
 
-// awaitStatus waits for members to answer status before the first primary is chosen. The message
-// begins with the text of the parameter what. It recreates a member that has been unresponsive for
+// awaitStatus waits for the members of missing to answer status before the first primary is chosen.
+// The message begins with the text in what. It recreates a member that has been unresponsive for
 // longer than spec.failover.recreateUnresponsiveAfter.
 func awaitStatus(f *facts.Facts, p *Plan, what string, missing []*facts.Member) {
 	text := what + ": " + facts.NamesOf(missing) + facts.WhyNoAnswer(missing)

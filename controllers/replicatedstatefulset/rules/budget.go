@@ -23,8 +23,8 @@ import (
 // closed (maxUnavailable 0). It is closed before a label is removed for a handover. It is opened
 // when the next primary has its label and no command is pending.
 
-// keepBudgets creates the budgets, and repairs changes by others. It never opens a closed budget
-// (see openBudget).
+// keepBudgets creates the budgets, and repairs changes by others. It keeps a closed budget closed:
+// only openBudget opens it.
 func keepBudgets(f *facts.Facts, p *Plan) {
 	switch {
 	case !spec.HasBudgets(f.Set):
@@ -35,9 +35,10 @@ func keepBudgets(f *facts.Facts, p *Plan) {
 		keepBudget(f, p, f.Budget, children.BuildBudget(f.Set))
 	default:
 		keepBudget(f, p, f.PrimaryBudget, children.BuildPrimaryBudget(f.Set, MinPrimaries(f)))
-		// A budget that is recreated during a handover starts closed. openBudget opens it at rest.
-		isLate := f.Budget == nil && f.Record.Epoch > 0
-		if MustCloseBudget(f) || BudgetIsClosed(f) || isLate {
+		// A deleted budget may have been closed for a handover. So a new one starts closed if there
+		// ever was a primary. openBudget opens it at rest.
+		isRecreated := f.Budget == nil && f.Record.Epoch > 0
+		if MustCloseBudget(f) || BudgetIsClosed(f) || isRecreated {
 			keepBudget(f, p, f.Budget, ClosedBudget(OpenedBudget(f)))
 		} else {
 			keepBudget(f, p, f.Budget, OpenedBudget(f))

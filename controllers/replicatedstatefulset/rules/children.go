@@ -31,6 +31,7 @@ func keepChildren(f *facts.Facts, p *Plan) {
 	KeepStatefulSet(f, p)
 }
 
+// keepService creates or repairs a Service.
 func keepService(f *facts.Facts, p *Plan, want *corev1.Service) {
 	have := f.Services[want.Name]
 	if have == nil {
@@ -119,8 +120,9 @@ func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
 	metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationConfigRecord, record)
 }
 
-// recreatesAnyway reports whether there is a configuration change while members must be recreated
-// for another reason. Then one restart covers both.
+// recreatesAnyway reports whether members must be recreated for another reason while a
+// configuration change waits for its turn. Then the new template includes the change, and one
+// restart covers both.
 func recreatesAnyway(w *facts.World, want *appsv1.StatefulSet) bool {
 	carried := facts.StampOf(w.Stateful)
 	if w.Config.Fresh.Hash == "" || w.Config.Target.Restarts(carried) {

@@ -30,8 +30,8 @@ func growClaims(f *facts.Facts, p *Plan) {
 	}
 }
 
-// growClaim returns the patch of a claim. It returns nothing if the claim is large enough, or
-// cannot grow now. The patch also adds our labels, by which the cache selects claims.
+// growClaim returns the patch of a claim, or nil if the claim is large enough or cannot grow now.
+// The patch also adds our labels, by which the cache selects claims.
 func growClaim(f *facts.Facts, have, template *corev1.PersistentVolumeClaim) []action.Chain {
 	grown, changes := claim.Adjust(have, template)
 	bound := have.Status.Phase == corev1.ClaimBound // the API server rejects the change of other claims

@@ -51,7 +51,7 @@ func untilStatus(w *facts.World, m *facts.Member) time.Duration {
 	return r.Ended.Add(spec.ReconcileInterval(&w.Set.Spec)).Sub(w.Now)
 }
 
-// ask adds a query to the plan, at most one for each member.
+// ask adds a query to the plan, unless the plan has one for this member, or none can be sent now.
 func (p *Plan) ask(f *facts.Facts, m *facts.Member, name string) {
 	if p.Asked[m.Name()] || !m.Free() || !m.Reachable() || !f.MayRunCommands() {
 		return
@@ -80,6 +80,8 @@ func (p *Plan) askVersions(f *facts.Facts, members []*facts.Member) {
 	}
 }
 
+// askVersion sends sequence to a member. It applies the backoff after a response that was missing
+// or no number.
 func (p *Plan) askVersion(f *facts.Facts, m *facts.Member) {
 	wait := f.Due(m, v1alpha1.CommandSequence)
 	if r, ok := m.Result(v1alpha1.CommandSequence); ok {
@@ -157,7 +159,7 @@ func (p *Plan) Send(f *facts.Facts, m *facts.Member, name, instead, detail strin
 // pod.
 func canTakeCommand(m *facts.Member) bool { return m.Free() && m.Command == nil && m.Reachable() }
 
-// forbids reports whether a command could make a primary too many.
+// forbids reports whether a command could make a primary too many. It enforces the invariant.
 func forbids(f *facts.Facts, name string) bool {
 	return spec.StartsPrimary(name) && f.Record.Primaries() >= f.WantedPrimaries()
 }
@@ -201,6 +203,7 @@ func beginWithin(c *facts.Clock, m *facts.Member, name string) time.Duration {
 	return min(within, podexec.MaxHurry)
 }
 
+// withPeers returns the detail of an action that sends a command with these peers.
 func withPeers(peers []string) string {
 	if len(peers) == 0 {
 		return "alone"

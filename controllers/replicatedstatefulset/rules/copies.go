@@ -93,8 +93,8 @@ func (c copies) startable() *facts.Member {
 	return nil
 }
 
-// pick returns the member of that name. If there is none, it returns a well placed one of the newest,
-// or else the first.
+// pick returns the member of that name. If there is none, it returns a well placed one of the
+// newest, or else the first.
 func (c copies) pick(name string) *facts.Member {
 	if i := slices.IndexFunc(c, func(m *facts.Member) bool { return m.Name() == name }); i >= 0 {
 		return c[i]

@@ -25,7 +25,7 @@ func keepObject(f *facts.Facts, p *Plan) {
 	}})
 }
 
-// releaseAll removes all finalizers at once.
+// releaseAll removes all finalizers at once if the set must release its pods.
 func releaseAll(f *facts.Facts, p *Plan) {
 	if f.ReleasesPods() {
 		removeAllFinalizers(f, p)

@@ -13,7 +13,7 @@ import (
 )
 
 // leaveCordoned hands the role of a primary that should leave its Node over to a member that should
-// not. It is a switchover without a user's order, and begins only at rest.
+// not. It is a switchover without a user's order, and begins only while no member is missing.
 func leaveCordoned(f *facts.Facts, p *Plan) {
 	for _, m := range f.Members {
 		p.LookAgain(m.EvictionAt.Add(spec.EvictionFor).Sub(f.Now))

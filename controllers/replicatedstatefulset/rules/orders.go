@@ -43,8 +43,7 @@ func openOrderOf(f *facts.Facts, name v1alpha1.OrderName) openOrder {
 	return openOrder{Facts: f, order: name}
 }
 
-// endOrders ends orders that are complete or impossible. It removes an annotation from the
-// object.
+// endOrders ends the first order that is complete or impossible.
 func endOrders(f *facts.Facts, p *Plan) {
 	if !f.MayRunCommands() || f.Deleting() {
 		return
@@ -78,6 +77,7 @@ func (p *Plan) endOrder(o openOrder, reason, detail string) {
 	}})
 }
 
+// endRecordedOrder ends an order in the spec.
 func (p *Plan) endRecordedOrder(o openOrder, reason, detail string) {
 	if p.writesRecord {
 		return // one record per pass
@@ -152,8 +152,9 @@ func (o openOrder) switchoverEnds() (reason, detail string) {
 	return "", ""
 }
 
-// failedToHandOver reports whether the demotion of a primary failed after the user's order. If the
-// user repeats the order after that, the primary is stopped (demote).
+// failedToHandOver reports whether the demotion of a primary failed after the user's order, which
+// then is refused. If the user repeats the order, the failure is older, and the primary is stopped
+// instead of demoted (Plan.demote).
 func (o openOrder) failedToHandOver(m *facts.Member) bool {
 	if m.Failure == nil || m.Failure.Command != v1alpha1.CommandDemote {
 		return false
@@ -161,7 +162,7 @@ func (o openOrder) failedToHandOver(m *facts.Member) bool {
 	return !m.Failure.Last.Time.Before(o.since().Truncate(time.Second))
 }
 
-// source states where the order was given.
+// source returns the annotation or the field of the order, for messages.
 func (o openOrder) source() string {
 	if o.recorded != nil {
 		return "spec." + string(o.order)

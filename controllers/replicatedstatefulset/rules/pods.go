@@ -13,8 +13,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// restoreLabels restores the labels that select a pod. Without them the StatefulSet controller
-// releases the pod, but no other pod can have its name.
+// restoreLabels restores the labels by which the StatefulSet and the Services select all members.
+// Without them the StatefulSet controller releases the pod, and cannot replace it, because no other
+// pod can have its name. showRoles updates the labels that depend on the role.
 func restoreLabels(f *facts.Facts, p *Plan) {
 	if !f.ManagesChildren() {
 		return
@@ -74,8 +75,8 @@ func roleLabelsOf(m *facts.Member) (active, role string) {
 	return v1alpha1.False, v1alpha1.RoleNone
 }
 
-// roleLabelsStay reports whether the labels of a pod stay. They stay while the member's state is
-// unknown, unless they refer to a previous container.
+// roleLabelsStay reports whether the role labels of a pod stay unchanged. They stay while the
+// member's state is unknown, unless they are those of a primary in a previous container.
 func roleLabelsStay(f *facts.Facts, m *facts.Member) bool {
 	switch {
 	case m.WhyForeign != "", m.Parked:
@@ -160,12 +161,14 @@ func isReleasable(m *facts.Member) bool {
 	return !m.OnRecord && !mayStillRun(m)
 }
 
-// mayStillRun reports whether a pod may have running containers.
+// mayStillRun reports whether a pod may have running containers. If the pod had a role, a missing
+// report of the kubelet is no proof that nothing runs.
 func mayStillRun(m *facts.Member) bool {
 	ran := m.Pod.Labels[v1alpha1.LabelActive] == v1alpha1.True
 	return !m.Fenced && !podstate.Stopped(m.Pod, ran)
 }
 
+// Unprotect returns the action that removes our finalizer from a pod.
 func Unprotect(m *facts.Member) action.Action {
 	pod := m.Pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1alpha1.FinalizerMember)

@@ -10,7 +10,7 @@ import (
 
 // A deleted, preempted or tainted (NoExecute) primary is not evicted, so no budget applies. But if
 // its container has a preStop hook that sleeps, the kubelet sends SIGTERM only after the sleep.
-// Until then the role is handed over as in a drain.
+// Until then the pod is held (facts.HeldUntil), and the role is handed over as in a drain.
 
 // handOverHeld hands over the role of a terminating primary whose SIGTERM is delayed. While no
 // other member has its data, it stays primary. It is stopped at the end of the delay.

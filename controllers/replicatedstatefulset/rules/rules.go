@@ -5,7 +5,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 )
 
-// rules are in order of importance. No action starts before new observations are on record.
+// rules are in order of importance: first the record, then safety, then the tasks. Of the rules
+// without mode Beside, at most one acts in a pass: the first one that has something to do. So a
+// change of the record is stored before any decision uses it.
 var rules = []engine.Rule[*facts.Facts, Plan]{
 	{Name: "release pods of an unmanaged set", Act: releaseAll},
 	{Name: "store the record", Act: keepRecord},

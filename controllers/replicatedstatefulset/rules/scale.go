@@ -108,7 +108,7 @@ func (s scaling) mayShrink() bool {
 	return !s.primaryIsUnknown() && s.whoseDataIsMissed() == ""
 }
 
-// primaryIsUnknown reports whether members may be primary, and none is known to be.
+// primaryIsUnknown reports whether members have grants, but no member is known to be primary.
 func (s scaling) primaryIsUnknown() bool {
 	return s.Wanted() > 0 && s.Record.HasGrants() && len(s.Primaries()) == 0
 }
@@ -159,7 +159,7 @@ func (s scaling) stayersToAsk() []*facts.Member {
 	return s.stayers()
 }
 
-// stayers returns the staying members that can report their sequence.
+// stayers returns the members within the wanted number that can report their sequence.
 func (s scaling) stayers() []*facts.Member {
 	return s.Among(func(m *facts.Member) bool { return m.Ordinal < s.Wanted() && m.CouldBeFirst() })
 }

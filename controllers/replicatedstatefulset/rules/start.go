@@ -49,8 +49,9 @@ func startFirst(f *facts.Facts, p *Plan) {
 // isForeignAndMayRun reports whether a pod that does not belong to this object may run as primary.
 func isForeignAndMayRun(m *facts.Member) bool { return !m.Owned && !facts.Stopped(m) }
 
-// startUnderWay states which pending start blocks the next one. It is "" if there is none. A start
-// as secondary does not block if there is no primary, or its node is unreachable.
+// startUnderWay states which start on record blocks the next one. It is "" if there is none.
+// Members start one after another. But a start as secondary does not block if there is no primary,
+// because it may be waiting for one, or if its Node is unreachable.
 func startUnderWay(f *facts.Facts) string {
 	for _, c := range f.Record.Commands {
 		if spec.StartsPrimary(c.Name) || blocksStarts(f, &c) {
@@ -69,8 +70,8 @@ func blocksStarts(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
 	return m == nil || !m.Lost()
 }
 
-// seedOrdered starts the member that a user ordered. Newer copies that are lost by this no longer
-// count as missing.
+// seedOrdered starts the member that a user ordered. Newer copies on record are given up: their
+// sequences are removed from the record, so that they no longer count as missing.
 func seedOrdered(f *facts.Facts, p *Plan, m *facts.Member, o openOrder) {
 	before := p.Record
 	p.Record.Versions = notNewerThan(f, m)
@@ -90,8 +91,9 @@ func notNewerThan(f *facts.Facts, m *facts.Member) []v1alpha1.Sequence {
 	)
 }
 
-// succeed promotes the best running secondary. A secondary whose sequence is unknown blocks this,
-// and members that do not run may block it too (search).
+// succeed promotes the running secondary with the newest copy, after the loss of the last primary.
+// A secondary whose sequence is unknown blocks this, and members that do not run may block it too
+// (search).
 func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 	if old := withOldStatus(f, running); len(old) > 0 {
 		for _, m := range old {
@@ -169,8 +171,8 @@ func withOldStatus(f *facts.Facts, members []*facts.Member) (old []*facts.Member
 	return old
 }
 
-// startReturned starts an idle member, although secondaries run, if it has the newest copy on
-// record, which was missing before.
+// startReturned starts an idle member, although secondaries run, if no copy on record is newer than
+// its copy. It is called while the copies of all running secondaries are older than one on record.
 func startReturned(f *facts.Facts, p *Plan) {
 	idlers := f.Candidates(record.Idle)
 	if len(idlers) == 0 {

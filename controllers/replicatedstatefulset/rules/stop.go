@@ -13,9 +13,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// endUnseen deletes the pods of commands with an unknown outcome whose timeout has expired, so that
-// the kubelet reports their end. Nothing else ends such a command. If the command may have reached
-// the next container of the name, that pod is deleted too.
+// endUnseen ends commands whose end this process will not see: those with an unknown outcome, and
+// starts that ended with 0 and that status does not confirm. When their timeout has expired, it
+// deletes their pods, so that the kubelet reports the end of the container. Nothing else ends such
+// a command. If the command may have reached the next container of the name, that pod is deleted
+// too.
 func endUnseen(f *facts.Facts, p *Plan) {
 	if !f.MayRunCommands() {
 		return
@@ -100,8 +102,8 @@ func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
 }
 
 // deletePodAndRecord deletes a pod. If a start in it ended with 0 and made no primary, it records
-// the failure first, because the pod may be gone in the next pass. It does not record failures of
-// an outdated template, because the next pod has another one.
+// the failure first, because the result is lost with the pod. It does not record failures of an
+// outdated template, because the next pod has another one.
 func (p *Plan) deletePodAndRecord(f *facts.Facts, e record.Ending, gone action.Chain) {
 	if !isUnrecordedFailure(f, e) {
 		p.Do(gone)
@@ -127,9 +129,10 @@ func isUnrecordedFailure(f *facts.Facts, e record.Ending) bool {
 	return e.M.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
 }
 
-// statusIsOverdue reports whether a status command sent after that time did not show the outcome,
-// or status cannot be sent. After an outage, no pod is deleted without a new query. On an
-// unreachable node, no pod is deleted, because its kubelet would not receive the deletion.
+// statusIsOverdue reports whether a status command that was sent after then did not show the
+// outcome of a command, or cannot be sent although then has passed. So after an outage no pod is
+// deleted without a new query. On an unreachable Node no pod is deleted, because its kubelet would
+// not receive the deletion.
 func statusIsOverdue(c *facts.Clock, m *facts.Member, then time.Time) bool {
 	if !m.Reachable() {
 		return !m.Lost() && c.Now.After(then)
@@ -193,12 +196,13 @@ func whyRecreate(f *facts.Facts, m *facts.Member) string {
 	return ""
 }
 
-// isYoung reports whether a pod is too new to be recreated for failed starts. A pod that may be
-// primary never is, because other members wait for its end.
+// isYoung reports whether a pod is too new to be recreated for failed starts. For a pod that may be
+// primary it returns false, because other members wait for its end.
 func isYoung(c *facts.Clock, m *facts.Member) bool {
 	return !m.Granted && c.Now.Before(m.Pod.CreationTimestamp.Add(spec.MinPodAge))
 }
 
+// whyNeedsStop states why the member must be stopped.
 func whyNeedsStop(m *facts.Member) string {
 	if m.NeedsStop() {
 		return m.Failure.Command + " " + record.HowFailed(int(m.Failure.Code))

@@ -11,32 +11,33 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 )
 
-// Causes explain to users why members do not start. No rule uses them: a member that cannot start
-// is started as soon as it can.
+// Causes are the reasons why members do not start, for example a missing image. They are only
+// reported. No rule uses them: a member that cannot start is started as soon as it can.
 
-// withCauses returns condition Degraded. It replaces the condition by the reason why members cannot
-// start if the former needs no manual intervention, because it may be a consequence.
+// withCauses returns condition Degraded. It replaces c by the cause why members cannot start,
+// unless c needs manual intervention. Otherwise c may be only a consequence of the cause.
 func withCauses(f *facts.Facts, c metav1.Condition) metav1.Condition {
-	why := membersKept(f)
-	if why.Reason == "" || blocks(f, c) {
+	why := membersNotStarting(f)
+	if why.Reason == "" || needsIntervention(f, c) {
 		return c
 	}
 	c.Status, c.Reason, c.Message = metav1.ConditionTrue, why.Reason, why.Message
 	return c
 }
 
-// blocks reports whether condition Degraded stays until a user intervenes.
-func blocks(f *facts.Facts, c metav1.Condition) bool {
+// needsIntervention reports whether condition Degraded stays until a user intervenes.
+func needsIntervention(f *facts.Facts, c metav1.Condition) bool {
 	if c.Status != metav1.ConditionTrue {
 		return false
 	}
-	lasts := lasting[c.Reason]
-	return Effects.NeedsPerson(c.Reason) || (lasts != nil && lasts(f))
+	needs := lastingReasons[c.Reason]
+	return Effects.NeedsPerson(c.Reason) || (needs != nil && needs(f))
 }
 
-// membersKept states which member does not start, why, and what helps. It is empty if no member has
-// been kept from starting for a long time. A reported cause stays until it is known to be gone.
-func membersKept(f *facts.Facts) facts.Notice {
+// membersNotStarting states which member does not start, why, and what helps. It is empty if no
+// member has been kept from starting for a long time. A reported cause stays until it is known to
+// be gone.
+func membersNotStarting(f *facts.Facts) facts.Notice {
 	was := meta.FindStatusCondition(f.Set.Status.Conditions, v1alpha1.ConditionDegraded)
 	return f.Causes.Notice(hinderedMembers(f), v1alpha1.ReasonMembersCannotStart, "member", f.Set.Namespace, was)
 }
@@ -50,13 +51,13 @@ func hinderedMembers(f *facts.Facts) []causes.Hindered {
 	})
 }
 
-// waitsForPerson reports whether a member does not start without manual intervention.
-func waitsForPerson(f *facts.Facts) bool {
+// needsInterventionToStart reports whether a member does not start without manual intervention.
+func needsInterventionToStart(f *facts.Facts) bool {
 	return slices.ContainsFunc(f.Causes.Stopped(), causes.Hindered.NeedsPerson)
 }
 
-// leftUndone reports whether a paused set differs from its spec.
-func leftUndone(f *facts.Facts) bool {
+// differsFromSpec reports whether a set differs from its spec. It is used for paused sets.
+func differsFromSpec(f *facts.Facts) bool {
 	switch {
 	case len(f.Members) != f.Wanted():
 		return true

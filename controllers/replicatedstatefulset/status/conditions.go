@@ -53,7 +53,7 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 			)
 		}
 	}
-	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), withCauses(f, needsPerson(f)), seeded(f, p), dataLossRisk(p), paused(f), draining(p), maintenance(p)}) {
+	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), withCauses(f, degraded(f)), seeded(f, p), dataLossRisk(p), paused(f), draining(p), maintenance(p)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.Set.Generation, metav1.NewTime(f.Now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -82,27 +82,29 @@ func listMembers(f *facts.Facts) v1alpha1.Members {
 	return all
 }
 
+// phaseOf returns the phase of a set, and the message of the condition that explains it.
 func phaseOf(f *facts.Facts, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase, string) {
-	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(s.Conditions, kind) }
-	bad := says(v1alpha1.ConditionDegraded)
+	conditionOf := func(kind string) *metav1.Condition { return meta.FindStatusCondition(s.Conditions, kind) }
+	bad := conditionOf(v1alpha1.ConditionDegraded)
 	switch {
 	case f.Invalid != "", bad.Reason == v1alpha1.ReasonForeignObject, f.Fatal() != "":
 		return v1alpha1.PhaseFailed, bad.Message
-	case says(v1alpha1.ConditionPaused).Status == metav1.ConditionTrue:
-		return v1alpha1.PhasePaused, says(v1alpha1.ConditionPaused).Message
+	case conditionOf(v1alpha1.ConditionPaused).Status == metav1.ConditionTrue:
+		return v1alpha1.PhasePaused, conditionOf(v1alpha1.ConditionPaused).Message
 	case s.Epoch == 0 && len(s.Members.Primary) == 0 && bad.Reason == v1alpha1.ReasonMembersCannotStart:
 		return v1alpha1.PhaseCreating, bad.Message
 	case s.Epoch == 0 && len(s.Members.Primary) == 0:
-		return v1alpha1.PhaseCreating, says(v1alpha1.ConditionProgressing).Message
+		return v1alpha1.PhaseCreating, conditionOf(v1alpha1.ConditionProgressing).Message
 	}
 	for _, kind := range []string{v1alpha1.ConditionDataLossRisk, v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing} {
-		if c := says(kind); c.Status == metav1.ConditionTrue {
+		if c := conditionOf(kind); c.Status == metav1.ConditionTrue {
 			return v1alpha1.PhaseRunning, c.Message
 		}
 	}
-	return v1alpha1.PhaseRunning, says(v1alpha1.ConditionAvailable).Message
+	return v1alpha1.PhaseRunning, conditionOf(v1alpha1.ConditionAvailable).Message
 }
 
+// available returns condition Available: whether the expected number of primaries serves clients.
 func available(f *facts.Facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
 	serve, expected := int(s.Primaries)-len(f.NotServing()), facts.ExpectedPrimaries(f)
@@ -129,6 +131,7 @@ func available(f *facts.Facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.C
 	return c
 }
 
+// progressing returns condition Progressing: the operation that is in progress or awaited.
 func progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	for _, found := range []facts.Notice{p.Waiting, parkingUnderWay(f, p), recovering(f), updating(f, p), configChanged(f)} {
@@ -177,9 +180,10 @@ func whoIsMissing(f *facts.Facts) string {
 	return "not running, or not responding: " + facts.NamesOf(missing) + facts.WhyNoAnswer(missing)
 }
 
-// needsPerson returns condition Degraded with all reasons, including those that do not block
-// updates.
-func needsPerson(f *facts.Facts) metav1.Condition {
+// degraded returns condition Degraded with all reasons. facts.Trouble has only those that also
+// block updates. The reasons that are added here do not replace one of facts.Trouble, except
+// Recovering.
+func degraded(f *facts.Facts) metav1.Condition {
 	c := facts.Trouble(f)
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
@@ -246,6 +250,7 @@ func followsUnready(c *facts.Clock, m *facts.Member) bool {
 	return follows && isUnreadyFor(c, m, spec.UnreadyAfter)
 }
 
+// isUnreadyFor reports whether the pod of a member has been unready for that time.
 func isUnreadyFor(c *facts.Clock, m *facts.Member, time time.Duration) bool {
 	return !podstate.Ready(m.Pod) && c.Now.Sub(m.ReadyChangedAt) >= time
 }
@@ -276,6 +281,7 @@ func recreationRefused(f *facts.Facts) facts.Notice {
 	}
 }
 
+// whyUnready returns the message about a primary that is not Ready, with a remedy.
 func whyUnready(m *facts.Member) string {
 	return fmt.Sprintf("%s is primary, but its pod has not been Ready since %s, so no Service sends clients to it. For details: kubectl -n %s describe pod %s. "+
 		"If it does not recover, delete the pod, so that another member takes over if possible: kubectl -n %s delete pod %s",
@@ -290,6 +296,8 @@ func whyResists(f *facts.Facts, m *facts.Member) string {
 	)
 }
 
+// seeded returns condition Seeded: whether a first primary of this epoch runs, or ran and has a
+// grant.
 func seeded(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionSeeded, Status: metav1.ConditionFalse}
 	wasSeeded := f.Record.HasGrants() && meta.IsStatusConditionTrue(f.Set.Status.Conditions, c.Type)
@@ -309,6 +317,7 @@ func seeded(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	return c
 }
 
+// whyNotSeeded states why no member is started as the first primary.
 func whyNotSeeded(p *rules.Plan) string {
 	switch {
 	case p.Waiting.Message != "":
@@ -322,6 +331,7 @@ func whyNotSeeded(p *rules.Plan) string {
 	return "no member has been started yet"
 }
 
+// dataLossRisk returns condition DataLossRisk: whether the newest known copy is missing or unknown.
 func dataLossRisk(p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionTrue}
 	switch {
@@ -352,6 +362,7 @@ func uncomparedOf(p *rules.Plan) string {
 	return was.Message
 }
 
+// paused returns condition Paused.
 func paused(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue}
 	switch {

@@ -108,6 +108,7 @@ func (r *Reporter) writeStatus(ctx context.Context, p *rules.Plan) error {
 	return nil
 }
 
+// event emits an event of a set. about is a related object, or nil.
 func (r *Reporter) event(w *facts.World, about client.Object, kind, reason, act, format string, args ...any) {
 	if r.Events != nil {
 		r.Events.Eventf(w.Set, about, kind, reason, act, format, args...)
@@ -181,7 +182,7 @@ func (r *Reporter) announce(w *facts.World, now *v1alpha1.ReplicatedStatefulSetS
 	if now.Phase == v1alpha1.PhaseFailed && was.Phase != now.Phase {
 		failedTotal.Inc()
 	}
-	tell := func(have, had []string, kind, reason, text string) {
+	emit := func(have, had []string, kind, reason, text string) {
 		for _, name := range have {
 			if !slices.Contains(had, name) {
 				r.event(w, nil, kind, reason, "Observe", text, name)
@@ -192,12 +193,12 @@ func (r *Reporter) announce(w *facts.World, now *v1alpha1.ReplicatedStatefulSetS
 		return slices.Concat(s.Members.Ready, s.Members.Unready)
 	}
 	a, b := &now.Members, &was.Members
-	tell(all(now), all(was), corev1.EventTypeNormal, v1alpha1.EventMemberAdded, "%s is a member")
-	tell(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no longer a member")
-	tell(a.Failed, b.Failed, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "%s failed")
-	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
-	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is no longer primary")
-	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
+	emit(all(now), all(was), corev1.EventTypeNormal, v1alpha1.EventMemberAdded, "%s is a member")
+	emit(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no longer a member")
+	emit(a.Failed, b.Failed, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "%s failed")
+	emit(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
+	emit(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is no longer primary")
+	emit(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
 	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionDraining)
 	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionMaintenance)
 }

@@ -51,6 +51,7 @@ var (
 // sequencesShown are the members by set that have a series of SequenceGauge.
 var sequencesShown sync.Map // of types.NamespacedName to []string
 
+// counter returns a counter without labels.
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
@@ -64,6 +65,7 @@ func init() {
 	}
 }
 
+// ForgetMetrics removes the series of a deleted set.
 func ForgetMetrics(key types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	ClustersGauge.DeletePartialMatch(labels)
@@ -72,8 +74,10 @@ func ForgetMetrics(key types.NamespacedName) {
 	sequencesShown.Delete(key)
 }
 
+// Phases are all phases of a set.
 var Phases = []v1alpha1.Phase{v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhasePaused, v1alpha1.PhaseFailed}
 
+// SetGauges sets the series of a set from its status.
 func SetGauges(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
 	for _, phase := range Phases { // by name, because a partial match of two labels would iterate over all sets
 		if phase != s.Phase {

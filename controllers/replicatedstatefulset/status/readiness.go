@@ -32,16 +32,16 @@ var Effects = kstatus.Effects{
 	v1alpha1.ReasonMembersCannotStart: kstatus.Passes, // a scheduling gate may open, or a Node return
 }
 
-// lasting are the reasons that need manual intervention only if the function returns true.
-var lasting = map[string]func(*facts.Facts) bool{
-	v1alpha1.ReasonMembersFailed:   failsForGood,
+// lastingReasons are the reasons that need manual intervention only if the function returns true.
+var lastingReasons = map[string]func(*facts.Facts) bool{
+	v1alpha1.ReasonMembersFailed:   failsPermanently,
 	v1alpha1.ReasonMembersDegraded: func(f *facts.Facts) bool { return facts.MembersUnresponsive(f).Reason != "" },
 
-	v1alpha1.ReasonMembersCannotStart: waitsForPerson,
+	v1alpha1.ReasonMembersCannotStart: needsInterventionToStart,
 }
 
-// failsForGood reports whether members fail in a way that the operator cannot repair.
-func failsForGood(f *facts.Facts) bool {
+// failsPermanently reports whether members fail in a way that the operator cannot repair.
+func failsPermanently(f *facts.Facts) bool {
 	if f.Fatal() != "" {
 		return true
 	}
@@ -52,11 +52,11 @@ func failsForGood(f *facts.Facts) bool {
 
 // withKstatus adds the conditions that tools wait for.
 func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Condition {
-	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
+	conditionOf := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
 	v := Effects.Of(conditions)
-	v.Idle = says(v1alpha1.ConditionAvailable).Reason == v1alpha1.ReasonStopped
-	bad, risk, paused := says(v1alpha1.ConditionDegraded), says(v1alpha1.ConditionDataLossRisk), says(v1alpha1.ConditionPaused)
-	switch lasts := lasting[bad.Reason]; {
+	v.Idle = conditionOf(v1alpha1.ConditionAvailable).Reason == v1alpha1.ReasonStopped
+	bad, risk, paused := conditionOf(v1alpha1.ConditionDegraded), conditionOf(v1alpha1.ConditionDataLossRisk), conditionOf(v1alpha1.ConditionPaused)
+	switch lasts := lastingReasons[bad.Reason]; {
 	case v.Blocker.Reason != "":
 	case lasts != nil && lasts(f):
 		v.Blocker = kstatus.Notice(bad)
@@ -64,7 +64,7 @@ func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Conditi
 		v.Blocker = kstatus.Notice(risk)
 	case paused.Reason == v1alpha1.ReasonReplicasTooLow:
 		v.Blocker = kstatus.Notice(paused)
-	case paused.Reason == v1alpha1.ReasonPausedByUser && leftUndone(f):
+	case paused.Reason == v1alpha1.ReasonPausedByUser && differsFromSpec(f):
 		v.Blocker = facts.Notice{Reason: paused.Reason, Message: paused.Message + "; the set differs from its spec, and is reconciled when spec.paused is false"}
 	}
 	return kstatus.With(conditions, v)

@@ -108,7 +108,8 @@ const (
 // protect a primary: the budget of the primaries does, whether the webhook is available or not.
 type EvictionHandler struct {
 	// Live reads from the API server, because evictions are few.
-	Live   client.Reader
+	Live client.Reader
+	// Writer writes the book, which is the ConfigMap of the name Book.
 	Writer applier
 	Book   types.NamespacedName
 	Now    func() time.Time
@@ -122,21 +123,21 @@ type applier interface {
 // Handle refuses the eviction of a primary that its budget refuses as well, with a message about
 // the handover. It allows everything else, so that the eviction API decides.
 func (h *EvictionHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	var asked policyv1.Eviction
-	if err := json.Unmarshal(req.Object.Raw, &asked); err != nil {
+	var eviction policyv1.Eviction
+	if err := json.Unmarshal(req.Object.Raw, &eviction); err != nil {
 		return admission.Allowed("")
 	}
-	pod, set, err := h.primary(ctx, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
+	pod, set, err := h.protectedPrimary(ctx, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Allowing an eviction if the budgets allow it: cannot read its pod, set or budget")
 	}
-	if err != nil || pod == nil || isOfAnother(&asked, pod) {
+	if err != nil || pod == nil || isForEarlierPod(&eviction, pod) {
 		return admission.Allowed("")
 	}
 	var waits time.Time
-	if !isDryRun(&asked, req.DryRun) {
+	if !isDryRun(&eviction, req.DryRun) {
 		e := facts.Entry{Namespace: pod.Namespace, Pod: pod.Name, Set: set.Name, At: h.Now().UTC(), By: req.UserInfo.Username}
-		if waits, err = h.note(ctx, pod.UID, e); err != nil {
+		if waits, err = h.record(ctx, pod.UID, e); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot record an eviction for the controllers in the eviction ConfigMap")
 		}
 	}
@@ -146,9 +147,9 @@ func (h *EvictionHandler) Handle(ctx context.Context, req admission.Request) adm
 	return handingOver(set, pod, waits)
 }
 
-// primary returns the pod of that name and its set, if the pod is a primary whose budget allows no
-// eviction. Otherwise the pod is nil.
-func (h *EvictionHandler) primary(ctx context.Context, key types.NamespacedName) (*corev1.Pod, *v1alpha1.ReplicatedStatefulSet, error) {
+// protectedPrimary returns the pod of that name and its set, if the pod is a primary whose budget
+// allows no eviction. Otherwise the pod is nil.
+func (h *EvictionHandler) protectedPrimary(ctx context.Context, key types.NamespacedName) (*corev1.Pod, *v1alpha1.ReplicatedStatefulSet, error) {
 	pod, err := observe.Find[corev1.Pod](ctx, h.Live, key)
 	if err != nil || pod == nil || !isShownAsPrimary(pod) {
 		return nil, nil, err
@@ -174,18 +175,18 @@ func isShownAsPrimary(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelManaged] == v1alpha1.True && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary
 }
 
-// isOfAnother reports whether the eviction is for an earlier pod of the same name.
-func isOfAnother(asked *policyv1.Eviction, pod *corev1.Pod) bool {
-	if asked.DeleteOptions == nil || asked.DeleteOptions.Preconditions == nil {
+// isForEarlierPod reports whether the eviction is for an earlier pod of the same name.
+func isForEarlierPod(eviction *policyv1.Eviction, pod *corev1.Pod) bool {
+	if eviction.DeleteOptions == nil || eviction.DeleteOptions.Preconditions == nil {
 		return false
 	}
-	return ptr.Deref(asked.DeleteOptions.Preconditions.UID, pod.UID) != pod.UID
+	return ptr.Deref(eviction.DeleteOptions.Preconditions.UID, pod.UID) != pod.UID
 }
 
 // isDryRun reports whether an eviction is a dry run, by the request or by its delete options.
-func isDryRun(asked *policyv1.Eviction, said *bool) bool {
-	inside := asked.DeleteOptions != nil && len(asked.DeleteOptions.DryRun) > 0
-	return inside || ptr.Deref(said, false)
+func isDryRun(eviction *policyv1.Eviction, inRequest *bool) bool {
+	inOptions := eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+	return inOptions || ptr.Deref(inRequest, false)
 }
 
 // handingOver refuses an eviction temporarily: clients that support Retry-After retry it, and
@@ -211,10 +212,10 @@ func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod, waits tim
 	}}}
 }
 
-// note writes an entry into the book. It retries conflicts with other replicas a few times. If the
-// entry is lost, the client's next eviction request writes it. If the eviction of another pod of
-// the set was recorded recently, note writes nothing, and waits is the end of that period.
-func (h *EvictionHandler) note(ctx context.Context, pod types.UID, e facts.Entry) (waits time.Time, err error) {
+// record writes an entry into the book. It retries conflicts with other replicas a few times. If
+// the entry is lost, the client's next eviction request writes it. If the eviction of another pod
+// of the set was recorded recently, it writes nothing, and waits is the end of that period.
+func (h *EvictionHandler) record(ctx context.Context, pod types.UID, e facts.Entry) (waits time.Time, err error) {
 	e.By = e.By[:min(len(e.By), maxRequester)]
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		have, err := observe.Find[corev1.ConfigMap](ctx, h.Live, h.Book)

@@ -62,9 +62,11 @@ func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() stri
 		Complete()
 }
 
+// ValidateCreate validates a new set. If it is valid, the API server tests its children by a dry
+// run.
 func (v *Validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	set = spec.WithDefaults(set)
-	warned, errs := append(Warnings(set), idleOrders(set)...), slices.Concat(spec.Validate(set), spec.ValidateOverrides(set), spec.ValidateMaintenance(set))
+	warned, errs := append(Warnings(set), ignoredOrders(set)...), slices.Concat(spec.Validate(set), spec.ValidateOverrides(set), spec.ValidateMaintenance(set))
 	if len(errs) == 0 {
 		tried, faults := v.tryChildren(ctx, set, v.foreign)
 		warned, errs = append(warned, tried...), faults
@@ -121,10 +123,12 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	return warned, refuse(set, errs)
 }
 
+// ValidateDelete allows every deletion. A policy enforces spec.deletionProtection.
 func (v *Validator) ValidateDelete(context.Context, *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	return nil, nil
 }
 
+// refuse returns the error for these field errors. It returns nil if there are none.
 func refuse(set *v1alpha1.ReplicatedStatefulSet, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -164,7 +168,7 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 		)
 	}
 	texts = append(texts, OddTimes(&set.Spec)...)
-	texts = append(texts, oddMaintenance(set)...)
+	texts = append(texts, missingMaintained(set)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: when one of them changes, all members are recreated; "+
 			"select the intended ConfigMaps with matchLabels, or remove it")
@@ -172,9 +176,9 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	return append(texts, StrangeAnnotations(set.Annotations)...)
 }
 
-// idleOrders warns of orders in the spec of an object that is being created. A member that no
+// ignoredOrders warns of orders in the spec of an object that is being created. A member that no
 // longer exists is not an error, because a backup or a repository may contain old orders.
-func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
+func ignoredOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
 	for _, name := range spec.OrderNames {
 		if o := spec.OrderIn(&set.Spec, name); o != nil {
 			texts = append(texts, fmt.Sprintf(
@@ -184,8 +188,8 @@ func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) 
 	return texts
 }
 
-// oddMaintenance warns of members in spec.maintenance that do not exist.
-func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
+// missingMaintained warns of members in spec.maintenance that do not exist.
+func missingMaintained(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
 	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
 	for i, name := range set.Spec.Maintenance {
 		if n, ok := spec.OrdinalOf(set, name); ok && n >= count {
@@ -199,15 +203,15 @@ func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnin
 
 // OddTimes warns of durations that are below the min or above the max.
 func OddTimes(setSpec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
-	warn := func(path string, said v1alpha1.Duration, least, most time.Duration) {
-		switch d, err := spec.ParseDuration(string(said)); {
+	warn := func(path string, value v1alpha1.Duration, least, most time.Duration) {
+		switch d, err := spec.ParseDuration(string(value)); {
 		case err != nil || d == 0:
 		case d < least:
 			texts = append(
 				texts,
 				fmt.Sprintf(
 					"%s is %s, which is replaced by %s, the min; set %s or more",
-					path, said, least, least,
+					path, value, least, least,
 				),
 			)
 		case d > most:
@@ -215,7 +219,7 @@ func OddTimes(setSpec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warn
 				texts,
 				fmt.Sprintf(
 					"%s is %s, which is replaced by %s, the max; set %s or less",
-					path, said, most, most,
+					path, value, most, most,
 				),
 			)
 		}
@@ -328,16 +332,16 @@ func (v *Validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStateful
 	for i := range stateful.Spec.VolumeClaimTemplates {
 		c := stateful.Spec.VolumeClaimTemplates[i].DeepCopy()
 		c.Namespace = stateful.Namespace
-		if errs := v.invalid(ctx, c, fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)); len(errs) > 0 {
+		if errs := v.dryRun(ctx, c, fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)); len(errs) > 0 {
 			return errs
 		}
 	}
-	return v.invalid(ctx, pod, "spec.template")
+	return v.dryRun(ctx, pod, "spec.template")
 }
 
-// invalid returns why the API server would reject an object, with paths of the set. below is the
+// dryRun returns why the API server would reject an object, with paths of the set. below is the
 // path in the StatefulSet from which the object is built.
-func (v *Validator) invalid(ctx context.Context, object client.Object, below string) field.ErrorList {
+func (v *Validator) dryRun(ctx context.Context, object client.Object, below string) field.ErrorList {
 	at := func(path string) string { return spec.PathInSet(strings.TrimSuffix(below+"."+path, ".")) }
 	if _, err := v.Court.Try(ctx, object, at); apierrors.IsInvalid(err) {
 		return rejection.Explain(err, at)
