@@ -56,8 +56,8 @@ type Reconciler struct {
 }
 
 // newReconciler returns a Reconciler whose writes are made by the runner.
-func newReconciler(read *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: read, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: read, Runner: runner, Events: recorder}}
+func newReconciler(reader *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: recorder}}
 }
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
@@ -252,17 +252,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // setup is Setup with a function that runs commands.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
-	own, err := newCache(mgr, o.Namespaces)
+	kindCache, err := newCache(mgr, o.Namespaces)
 	if err != nil {
 		return fmt.Errorf("create the cache: %w", err)
 	}
-	if err := observe.IndexConfig(own); err != nil {
+	if err := observe.IndexConfig(kindCache); err != nil {
 		return fmt.Errorf("index the users of ConfigMaps and Secrets: %w", err)
 	}
-	if err := mgr.Add(own); err != nil {
+	if err := mgr.Add(kindCache); err != nil {
 		return fmt.Errorf("add the cache to the manager: %w", err)
 	}
-	board, woken, err := podexec.Attach(mgr, run, observe.Named)
+	// The Board sends a set to commandEnded when one of its commands has ended.
+	board, commandEnded, err := podexec.Attach(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}
@@ -272,8 +273,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	}
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
-	cached := secrets.Beside(own)
-	read := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
+	cached := secrets.Beside(kindCache)
+	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
@@ -281,39 +282,40 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Commands: board,
 		Lease:    o.Lease,
 	}
-	r := newReconciler(read, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
-	turned := make(chan event.GenericEvent, 1024)
+	r := newReconciler(reader, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
+	restartDue := make(chan event.GenericEvent, 1024) // sets whose turn for a restart has come
 	settings := observe.ConfigSettings{Key: o.Key, Account: o.Account, Restarts: o.Restarts, Lease: o.Lease}
-	read.Config = observe.NewConfigReader(cached, mgr.GetAPIReader(), secrets, settings, turned)
-	secrets.Users = read.UsersOf(configuration.KindSecret)
+	reader.Config = observe.NewConfigReader(cached, mgr.GetAPIReader(), secrets, settings, restartDue)
+	secrets.Users = reader.UsersOf(configuration.KindSecret)
 	if o.Book.Name != "" {
-		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, read.OnBook); err != nil {
+		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, reader.OnBook); err != nil {
 			return err
 		}
 	}
-	return r.watch(mgr, own, woken, turned)
+	return r.watch(mgr, kindCache, commandEnded, restartDue)
 }
 
-// watch registers the controller and its watches with the manager.
-func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan event.GenericEvent) error {
+// watch registers the controller and its watches with the manager. Besides watch events, the
+// channels commandEnded and restartDue, and the eviction book, queue sets.
+func (r *Reconciler) watch(mgr ctrl.Manager, kindCache ownCache, commandEnded, restartDue <-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
 		r.tracker.Gone,
 	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
-		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
-		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
-		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, child)).
-		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, child)).
-		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, child)).
+		WatchesRawSource(source.Kind[client.Object](kindCache, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](kindCache, &corev1.Pod{}, child)).
+		WatchesRawSource(source.Kind[client.Object](kindCache, &corev1.Service{}, child)).
+		WatchesRawSource(source.Kind[client.Object](kindCache, &appsv1.StatefulSet{}, child)).
+		WatchesRawSource(source.Kind[client.Object](kindCache, &policyv1.PodDisruptionBudget{}, child)).
 		WatchesRawSource(source.Kind[client.Object](
-			own,
+			kindCache,
 			configuration.Metadata(configuration.KindConfigMap),
 			handler.EnqueueRequestsFromMapFunc(r.reader.OnConfigMap),
 		)).
 		WatchesRawSource(source.Kind[client.Object](
-			own,
+			kindCache,
 			configuration.Metadata(configuration.KindConfigMap),
 			handler.EnqueueRequestsFromMapFunc(r.reader.UsersOf(configuration.KindConfigMap)),
 		)).
@@ -323,8 +325,8 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan 
 			handler.EnqueueRequestsFromMapFunc(r.reader.OnNode),
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
-		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(turned, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(commandEnded, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(restartDue, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Func(r.reader.Book.Lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)

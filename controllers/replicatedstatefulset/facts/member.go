@@ -19,8 +19,8 @@ import (
 // Terminating reports whether the pod is being deleted.
 func (m *Member) Terminating() bool { return podstate.Terminating(m.Pod) }
 
-// Lost reports whether the Node of the member is unreachable.
-func (m *Member) Lost() bool { return podstate.Scheduled(m.Pod) && !m.Node.Ready }
+// NodeUnreachable reports whether the Node of the member is unreachable.
+func (m *Member) NodeUnreachable() bool { return podstate.Scheduled(m.Pod) && !m.Node.Ready }
 
 // Protected reports whether the pod has our finalizer.
 func (m *Member) Protected() bool {
@@ -102,7 +102,7 @@ func Stopped(m *Member) bool {
 
 // Reachable reports whether commands can run in the member now.
 func (m *Member) Reachable() bool {
-	return m.Owned && m.Running() != "" && !m.Lost() && !podstate.Ended(m.Pod)
+	return m.Owned && m.Running() != "" && !m.NodeUnreachable() && !podstate.Ended(m.Pod)
 }
 
 // Free reports whether this process runs no command in the pod.
@@ -185,15 +185,15 @@ func (m *Member) Identity() record.Identity {
 // which must have run.
 func (m *Member) observed() record.ObservedMember {
 	o := record.ObservedMember{
-		Identity:    m.Identity(),
-		Stopped:     Stopped(m),
-		Terminating: m.Terminating(),
-		Lost:        m.Lost(),
-		Down:        m.Down(),
-		UpToDate:    m.UpToDate,
-		StartedAt:   m.startedAt(),
-		Containers:  m.Pod.Status.ContainerStatuses,
-		Results:     m.Results,
+		Identity:        m.Identity(),
+		Stopped:         Stopped(m),
+		Terminating:     m.Terminating(),
+		NodeUnreachable: m.NodeUnreachable(),
+		Down:            m.Down(),
+		UpToDate:        m.UpToDate,
+		StartedAt:       m.startedAt(),
+		Containers:      m.Pod.Status.ContainerStatuses,
+		Results:         m.Results,
 	}
 	if c := m.Container(); c != nil {
 		o.Newest = c.ContainerID

@@ -29,7 +29,7 @@ func whyNotStartable(f *Facts, m *Member) string {
 
 func notReachable(_ *Facts, m *Member) string {
 	switch {
-	case m.Lost():
+	case m.NodeUnreachable():
 		return "its Node is unreachable"
 	case !m.Owned:
 		return "its pod belongs to another object"

@@ -26,7 +26,7 @@ func (m *Member) Startable() bool { return m.WhyNotStartable == "" }
 func (m *Member) CouldBeFirst() bool { return m.IsIdle() || m.IsSecondary() }
 
 // OutOfReach reports whether the member may be primary on an unreachable Node.
-func (m *Member) OutOfReach() bool { return m.Lost() && m.Granted }
+func (m *Member) OutOfReach() bool { return m.NodeUnreachable() && m.Granted }
 
 // Degraded reports whether the member runs and reports itself as degraded.
 func (m *Member) Degraded() bool {
@@ -104,7 +104,7 @@ func (m *Member) Unserved() string {
 
 // IsShownPrimary reports whether the member is reported as primary and its Node is reachable.
 func (m *Member) IsShownPrimary() bool {
-	return m.Shown == record.Primary && !m.Terminating() && !m.Lost()
+	return m.Shown == record.Primary && !m.Terminating() && !m.NodeUnreachable()
 }
 
 // IsUnresponsive reports whether the member runs, and status has not answered for AnswersWithin or

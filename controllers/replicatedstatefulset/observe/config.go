@@ -39,15 +39,15 @@ type ConfigSettings struct {
 }
 
 // NewConfigReader returns a ConfigReader that wakes sets through a channel.
-func NewConfigReader(own, live client.Reader, secrets *configuration.Secrets, o ConfigSettings, woken chan<- event.GenericEvent) *ConfigReader {
+func NewConfigReader(cache, live client.Reader, secrets *configuration.Secrets, o ConfigSettings, restartDue chan<- event.GenericEvent) *ConfigReader {
 	return &ConfigReader{
-		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, Account: o.Account, MaxBytes: MaxConfigBytes},
+		Reader: configuration.Reader{Cache: cache, Live: live, Key: o.Key, Account: o.Account, MaxBytes: MaxConfigBytes},
 		Turns: configuration.Turns{
 			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
-			Cache:   own,
+			Cache:   cache,
 			Kind:    "ReplicatedStatefulSet",
 			Began:   facts.RestartsSince,
-			Wake:    configuration.WakeBy(woken, Named),
+			Wake:    configuration.WakeBy(restartDue, Named),
 		},
 		Secrets: secrets,
 	}

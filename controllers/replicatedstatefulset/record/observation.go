@@ -33,9 +33,9 @@ type ObservedMember struct {
 	// Stopped is true if the pod has ended, or its machine counts as off and the pod cannot start
 	// again.
 	Stopped bool
-	// Terminating is true if the pod is being deleted, Lost if its Node is not ready, and Down if
-	// the container in which commands run does not run.
-	Terminating, Lost, Down bool
+	// Terminating is true if the pod is being deleted, NodeUnreachable if its Node is not ready,
+	// and Down if the container in which commands run does not run.
+	Terminating, NodeUnreachable, Down bool
 	// UpToDate is true if the pod has the current template.
 	UpToDate bool
 	// StartedAt is when the running container started.
@@ -120,7 +120,7 @@ func (o *Observed) StateOf(m *ObservedMember, command *v1alpha1.RunningCommand) 
 	if m.Down {
 		return Pending
 	}
-	if m.Status == nil || command != nil || m.Lost {
+	if m.Status == nil || command != nil || m.NodeUnreachable {
 		return Unknown
 	}
 	return stateBy(o.Set, *m.Status)

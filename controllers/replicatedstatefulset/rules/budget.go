@@ -89,7 +89,7 @@ func CountLabelled(f *facts.Facts) int {
 // isLabelledPrimary reports whether a member has the primary label and keeps it. A member on an
 // unreachable Node serves no client and does not count.
 func isLabelledPrimary(f *facts.Facts, m *facts.Member) bool {
-	if m.Terminating() || m.Lost() || m.Pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
+	if m.Terminating() || m.NodeUnreachable() || m.Pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
 		return false
 	}
 	_, role := roleLabelsOf(m)

@@ -85,7 +85,7 @@ func roleLabelsStay(f *facts.Facts, m *facts.Member) bool {
 		return true // its labels were changed for the stop, which is retried
 	case m.State != record.Unknown:
 		return false
-	case m.Command != nil, m.Lost():
+	case m.Command != nil, m.NodeUnreachable():
 		return true // labels are set before a stop is sent, and after a start
 	case m.Pod.Labels[v1alpha1.LabelActive] == "":
 		return false

@@ -35,7 +35,7 @@ func renewIdle(f *facts.Facts, p *Plan) {
 // isRenewable reports whether nothing runs in a member, as far as known.
 func isRenewable(m *facts.Member) bool {
 	switch {
-	case m.WhyForeign != "", m.Terminating(), m.Lost(), m.Parked:
+	case m.WhyForeign != "", m.Terminating(), m.NodeUnreachable(), m.Parked:
 		return false
 	case m.Granted, m.Command != nil:
 		return false

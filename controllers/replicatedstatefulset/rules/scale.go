@@ -256,7 +256,7 @@ func hasLeft(m *facts.Member) bool {
 	case m.State == record.Idle:
 		return m.Command == nil
 	}
-	return m.Lost() && !m.Granted
+	return m.NodeUnreachable() && !m.Granted
 }
 
 // stopLeavers stops members one after another: secondaries before primaries, the highest ordinal

@@ -189,7 +189,7 @@ func (s search) havePods() int {
 
 // returns reports whether the member cannot report its sequence now, but is expected to soon.
 func (s search) returns(m *facts.Member) bool {
-	if m.Lost() || !m.Owned {
+	if m.NodeUnreachable() || !m.Owned {
 		return false
 	}
 	if !m.Down() {

@@ -67,7 +67,7 @@ func blocksStarts(f *facts.Facts, c *v1alpha1.RunningCommand) bool {
 		return false
 	}
 	m := f.ByUID(c.UID)
-	return m == nil || !m.Lost()
+	return m == nil || !m.NodeUnreachable()
 }
 
 // seedOrdered starts the member that a user ordered. Newer copies on record are given up: their

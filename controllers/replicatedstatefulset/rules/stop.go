@@ -135,7 +135,7 @@ func isUnrecordedFailure(f *facts.Facts, e record.Ending) bool {
 // not receive the deletion.
 func statusIsOverdue(c *facts.Clock, m *facts.Member, then time.Time) bool {
 	if !m.Reachable() {
-		return !m.Lost() && c.Now.After(then)
+		return !m.NodeUnreachable() && c.Now.After(then)
 	}
 	r, asked := m.Result(v1alpha1.CommandStatus)
 	switch {

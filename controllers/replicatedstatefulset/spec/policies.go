@@ -27,6 +27,10 @@ func NeedsFinalizer(set *v1alpha1.ReplicatedStatefulSet) bool {
 	return PrimariesWanted(set) <= 1 || PrimariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
 }
 
+// Three functions report whether there are secondaries. HasSecondaries decides about the Service of
+// the secondaries, HandsOver about the budgets, both by the spec, so that the children of a stopped
+// set stay. HasFollowers decides about roles, by the present number of wanted members.
+
 // HasSecondaries reports whether a member of the set can be a secondary. A stopped set uses its
 // former number of members.
 func HasSecondaries(set *v1alpha1.ReplicatedStatefulSet) bool {

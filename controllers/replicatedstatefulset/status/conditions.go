@@ -65,7 +65,7 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 func listMembers(f *facts.Facts) v1alpha1.Members {
 	var all v1alpha1.Members
 	for _, m := range f.Members {
-		if m.Shown == record.Pending || m.Terminating() || m.Lost() {
+		if m.Shown == record.Pending || m.Terminating() || m.NodeUnreachable() {
 			all.Unready = append(all.Unready, m.Name())
 			continue
 		}
@@ -246,7 +246,7 @@ func UnreadyTooLong(c *facts.Clock, m *facts.Member) bool {
 
 // followsUnready reports whether the pod of a secondary has been unready for UnreadyAfter.
 func followsUnready(c *facts.Clock, m *facts.Member) bool {
-	follows := m.Shown == record.Secondary && !m.Terminating() && !m.Lost() && !m.Parked
+	follows := m.Shown == record.Secondary && !m.Terminating() && !m.NodeUnreachable() && !m.Parked
 	return follows && isUnreadyFor(c, m, spec.UnreadyAfter)
 }
 
