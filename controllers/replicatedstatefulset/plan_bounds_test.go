@@ -100,15 +100,15 @@ func TestRulesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := hashed(text); w.Rules != want || w.Excess != "" {
-		t.Errorf("the hash is %s (%q), want %s as on running pods", w.Rules, w.Excess, want)
+	if want := hashed(text); w.Rules != want || w.WhyRulesIgnored != "" {
+		t.Errorf("the hash is %s (%q), want %s as on running pods", w.Rules, w.WhyRulesIgnored, want)
 	}
 	s.settle(20 * time.Second)
 	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	extra := rule(spec.MaxRules, "x")
 	s.Put(extra)
-	if w = pass(); w.Excess != "it selects 101 ConfigMaps; the max is 100" || w.Rules != before || before == "" {
-		t.Errorf("the excess is %q; the hash is %q, was %q", w.Excess, w.Rules, before)
+	if w = pass(); w.WhyRulesIgnored != "it selects 101 ConfigMaps; the max is 100" || w.Rules != before || before == "" {
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.WhyRulesIgnored, w.Rules, before)
 	}
 	p := rules.Decide(w)
 	if c := meta.FindStatusCondition(status.Summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is ignored, and members are not updated for it: it selects 101 ConfigMaps; the max is 100; select fewer" {
@@ -118,8 +118,8 @@ func TestRulesAreBounded(t *testing.T) {
 	for i := range observe.MaxRuleBytes >> 20 {
 		s.Put(rule(i, strings.Repeat("x", 1<<20)))
 	}
-	if w = pass(); w.Excess != "it selects ConfigMaps of more than 8 MiB in total" || w.Rules != before {
-		t.Errorf("the excess is %q; the hash is %q, was %q", w.Excess, w.Rules, before)
+	if w = pass(); w.WhyRulesIgnored != "it selects ConfigMaps of more than 8 MiB in total" || w.Rules != before {
+		t.Errorf("the excess is %q; the hash is %q, was %q", w.WhyRulesIgnored, w.Rules, before)
 	}
 	s.restart()
 	if w = pass(); w.Rules != before {

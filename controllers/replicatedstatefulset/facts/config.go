@@ -13,8 +13,8 @@ import (
 
 // With spec.updateOnEnvChange the ConfigMaps and Secrets that the pods use are followed. The
 // template has a hash of their contents, so a change of the contents is a change of the template,
-// and renew recreates the members in order. The template has no hash before the first change, so
-// that setting the field restarts nothing.
+// and the rule "update a pod" recreates the members in order. The template has no hash before the
+// first change, so that setting the field restarts nothing.
 
 // NoteCached sets the pods that may have old contents of a ConfigMap or Secret that was deleted and
 // recreated.

@@ -20,21 +20,21 @@ func Derive(w *World) *Facts {
 		copied := *m
 		f.Members = append(f.Members, &copied)
 	}
-	f.judgePods()
+	f.setPodFacts()
 	f.Observed = f.observe()
 	f.Record = record.Update(&w.Set.Status, f.Observed)
-	f.judgeStates()
-	f.judgeGrants()
-	judgeParking(f)
-	f.judgeFailures()
-	f.judgeCopies()
+	f.setStates()
+	f.setGrantFacts()
+	setMaintenanceFacts(f)
+	f.setFailureFacts()
+	f.setCopyFacts()
 	for _, m := range f.Members {
 		m.WhyNotStartable = whyNotStartable(f, m)
 	}
 	return f
 }
 
-// observe returns the part of the world by which the record is updated. It runs after judgePods.
+// observe returns the part of the world by which the record is updated. It runs after setPodFacts.
 func (f *Facts) observe() *record.Observed {
 	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), WantedPrimaries: f.WantedPrimaries()}
 	for _, m := range f.Members {
@@ -43,8 +43,8 @@ func (f *Facts) observe() *record.Observed {
 	return o
 }
 
-// judgePods sets the facts that need neither a state nor the record.
-func (f *Facts) judgePods() {
+// setPodFacts sets the facts that need neither a state nor the record.
+func (f *Facts) setPodFacts() {
 	for _, m := range f.Members {
 		m.PoweredOff = f.IsPoweredOff(m)
 		m.Fenced = m.PoweredOff && m.CannotRestart()
@@ -54,16 +54,16 @@ func (f *Facts) judgePods() {
 	}
 }
 
-// judgeStates sets the commands and states.
-func (f *Facts) judgeStates() {
+// setStates sets the commands and states.
+func (f *Facts) setStates() {
 	for _, m := range f.Members {
 		m.Command = record.CommandOf(f.Record.Commands, m.Pod.UID)
 		m.State = f.StateOf(m, m.Command)
 	}
 }
 
-// judgeGrants runs after the states are known.
-func (f *Facts) judgeGrants() {
+// setGrantFacts sets the facts that depend on grants. It runs after the states are known.
+func (f *Facts) setGrantFacts() {
 	for _, m := range f.Members {
 		m.Granted = f.Record.Grants(m.Identity())
 		m.GrantedHere = f.Record.GrantsRunning(m.Identity())
@@ -74,8 +74,8 @@ func (f *Facts) judgeGrants() {
 	}
 }
 
-// judgeFailures sets the facts about recent failures.
-func (f *Facts) judgeFailures() {
+// setFailureFacts sets the facts about recent failures.
+func (f *Facts) setFailureFacts() {
 	for _, m := range f.Members {
 		m.Failure = f.Record.FailureOf(m.Identity())
 		if m.Failure != nil {
@@ -85,8 +85,8 @@ func (f *Facts) judgeFailures() {
 	}
 }
 
-// judgeCopies runs after all states and grants are known.
-func (f *Facts) judgeCopies() {
+// setCopyFacts sets the facts that compare copies. It runs after all states and grants are known.
+func (f *Facts) setCopyFacts() {
 	for _, m := range f.Members {
 		m.Version = f.versionOf(m)
 	}
@@ -164,9 +164,9 @@ func (w *World) sinceLoss(m *Member) (n uint64, current bool) {
 	return n, ok && known && r.Began.After(w.LossAt)
 }
 
-// judgeParking sets the maintenance facts. It runs after the states and grants are known. A set
-// that is being deleted stops all members, so none is listed.
-func judgeParking(f *Facts) {
+// setMaintenanceFacts sets the maintenance facts. It runs after the states and grants are known. A
+// set that is being deleted stops all members, so none is listed.
+func setMaintenanceFacts(f *Facts) {
 	for _, m := range f.Members {
 		m.Listed = spec.IsListed(f.Set, m.Name())
 		m.Parked = m.Listed && f.Record.MaintenanceOf(m.Name()).State == v1alpha1.MaintenanceParked

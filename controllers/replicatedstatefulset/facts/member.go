@@ -181,8 +181,8 @@ func (m *Member) Identity() record.Identity {
 	return record.Identity{Name: m.Name(), PodUID: m.Pod.UID, Container: m.Running()}
 }
 
-// observed returns the facts of the member that the record depends on. It uses facts of judgePods,
-// which must have run.
+// observed returns the facts of the member that the record depends on. It uses facts of
+// setPodFacts, which must have run.
 func (m *Member) observed() record.ObservedMember {
 	o := record.ObservedMember{
 		Identity:        m.Identity(),

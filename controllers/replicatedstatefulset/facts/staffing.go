@@ -104,9 +104,9 @@ func ExpectedPrimaries(f *Facts) int {
 // ParkedMembers returns the members that are parked.
 func ParkedMembers(f *Facts) []*Member { return f.Among(func(m *Member) bool { return m.Parked }) }
 
-// Renewing reports whether a member is being recreated already.
-func (f *Facts) Renewing() bool {
-	return len(f.Members) < f.Wanted() || slices.ContainsFunc(f.Members, isBeingRenewed)
+// IsRecreating reports whether a member is being recreated already.
+func (f *Facts) IsRecreating() bool {
+	return len(f.Members) < f.Wanted() || slices.ContainsFunc(f.Members, isBeingRecreated)
 }
 
 // ChoosesFirst reports whether a primary is wanted and no member may be primary.

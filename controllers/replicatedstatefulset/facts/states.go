@@ -76,9 +76,9 @@ func (m *Member) RefusesToStepDown() bool {
 // RefusesUnparked reports the same for a member that is not parked.
 func (m *Member) RefusesUnparked() bool { return m.RefusesToStepDown() && !m.Parked }
 
-// isBeingRenewed reports whether a member is terminating, or has the current template and is
+// isBeingRecreated reports whether a member is terminating, or has the current template and is
 // pending or unknown.
-func isBeingRenewed(m *Member) bool {
+func isBeingRecreated(m *Member) bool {
 	switch {
 	case m.Terminating():
 		return true

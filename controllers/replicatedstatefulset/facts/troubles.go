@@ -127,12 +127,12 @@ func nodeUnreachable(f *Facts) Notice {
 }
 
 func secretMissing(f *Facts) Notice {
-	if len(f.Missing) == 0 {
+	if len(f.MissingSecrets) == 0 {
 		return Notice{}
 	}
 	return Notice{
 		Reason:  v1alpha1.ReasonSecretMissing,
-		Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.Missing, ", "),
+		Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.MissingSecrets, ", "),
 	}
 }
 

@@ -58,21 +58,22 @@ type World struct {
 	// LeftClaims are the claims with our labels. They are read only when the object and its claims
 	// are being deleted and all pods are gone.
 	LeftClaims []*corev1.PersistentVolumeClaim
-	// Copies is the number of members that have claims. It is read only for a stopped set whose
-	// former number of members is unknown.
-	Copies int32
+	// MembersWithClaims is the number of members that have claims. It is read only for a stopped
+	// set whose former number of members is unknown.
+	MembersWithClaims int32
 	// Rules is a hash of the ConfigMaps of spec.ruleSelector.
 	Rules string
-	// Excess states why the ConfigMaps of spec.ruleSelector are not followed. It is "" if they are.
-	Excess string
+	// WhyRulesIgnored states why the ConfigMaps of spec.ruleSelector are not followed. It is "" if
+	// they are.
+	WhyRulesIgnored string
 	// Config is the configuration stamp that the StatefulSet must have for the ConfigMaps and
 	// Secrets that the pods use.
 	Config configFacts
 	// Revisions are the templates of members to be resized in place, and the template to resize
 	// them to, by revision name. Only a live world has them.
 	Revisions map[string]*corev1.PodTemplateSpec
-	// Missing are the Secrets of spec.TLS that do not exist.
-	Missing []string
+	// MissingSecrets are the Secrets of spec.TLS that do not exist.
+	MissingSecrets []string
 	// LossAt is when this process last saw a grant disappear, or first saw the set. Sequences of
 	// secondaries that were read before are outdated.
 	LossAt time.Time

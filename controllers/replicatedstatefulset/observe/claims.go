@@ -49,7 +49,7 @@ func (r *Reader) readCopies(ctx context.Context, w *facts.World, from engine.Vie
 	if err != nil {
 		return err
 	}
-	w.Copies = facts.CopiesIn(w, claims)
+	w.MembersWithClaims = facts.CopiesIn(w, claims)
 	return nil
 }
 

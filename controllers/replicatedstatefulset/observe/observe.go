@@ -220,7 +220,7 @@ func (r *Reader) readSecrets(ctx context.Context, w *facts.World) error {
 		)
 		switch {
 		case apierrors.IsNotFound(err):
-			w.Missing = append(w.Missing, name)
+			w.MissingSecrets = append(w.MissingSecrets, name)
 		case apierrors.IsForbidden(err): // the kubelet finds the Secret or reports it as missing
 		case err != nil:
 			return fmt.Errorf("get secret %s: %w", name, err)

@@ -69,7 +69,7 @@ func (r *Reader) readRules(ctx context.Context, w *facts.World) error {
 // setRules sets the hash of the rules. If they are too many or too large, it keeps the hash that
 // the pods have, so that no pod is recreated.
 func setRules(w *facts.World, rules, excess string) {
-	w.Rules, w.Excess = rules, excess
+	w.Rules, w.WhyRulesIgnored = rules, excess
 	if excess != "" && w.Stateful != nil {
 		w.Rules = w.Stateful.Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	}

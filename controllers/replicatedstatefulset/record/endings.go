@@ -24,15 +24,15 @@ import (
 type Ending struct {
 	*v1alpha1.RunningCommand
 	observed *Observed
-	// M is the member in whose pod the command began. It is nil if the pod is gone.
-	M *ObservedMember
-	// gone is true if the command's container has ended.
-	gone bool
-	// result is the result of the command in this process. seen is true if the result belongs to
-	// this command and has a known end: this process saw the command end, or knows that it was not
-	// sent.
-	result podexec.Result
-	seen   bool
+	// Member is the member in whose pod the command began. It is nil if the pod is gone.
+	Member *ObservedMember
+	// containerEnded is true if the command's container has ended.
+	containerEnded bool
+	// result is the result of the command in this process. endIsKnown is true if the result belongs
+	// to this command and has a known end: this process saw the command end, or knows that it was
+	// not sent.
+	result     podexec.Result
+	endIsKnown bool
 }
 
 // EndingOf returns the facts about the end of a command on record.
@@ -40,12 +40,12 @@ func EndingOf(o *Observed, c *v1alpha1.RunningCommand) Ending {
 	e := Ending{
 		RunningCommand: c,
 		observed:       o,
-		M:              o.byUID(c.UID),
-		gone:           o.containerGone(c.UID, c.ContainerID),
+		Member:         o.byUID(c.UID),
+		containerEnded: o.containerEnded(c.UID, c.ContainerID),
 	}
-	if e.M != nil {
-		e.result = e.M.Results[c.Name]
-		e.seen = isEndOf(c, e.result)
+	if e.Member != nil {
+		e.result = e.Member.Results[c.Name]
+		e.endIsKnown = isEndOf(c, e.result)
 	}
 	return e
 }
@@ -75,12 +75,12 @@ func (r *Record) isOver(e Ending) bool {
 	case e.unconfirmed() && r.countsAsFailed(e):
 		r.Fail(e.observed, e.RunningCommand, 0)
 		return true
-	case e.seen && !e.unconfirmed():
+	case e.endIsKnown && !e.unconfirmed():
 		r.conclude(e)
 		return true
 	case e.UnderWay():
 		return false
-	case !e.gone:
+	case !e.containerEnded:
 		return r.isOverByStatus(e)
 	case e.mayReachNext():
 		return false
@@ -98,17 +98,17 @@ func isEndOf(c *v1alpha1.RunningCommand, r podexec.Result) bool {
 }
 
 // neverBegan reports whether the command is known not to have reached its container.
-func (e Ending) neverBegan() bool { return e.seen && e.result.Outcome == podexec.Unknown }
+func (e Ending) neverBegan() bool { return e.endIsKnown && e.result.Outcome == podexec.Unknown }
 
 // ExitedZero reports whether the command was seen to end with 0.
-func (e Ending) ExitedZero() bool { return e.seen && e.result.Outcome == podexec.Succeeded }
+func (e Ending) ExitedZero() bool { return e.endIsKnown && e.result.Outcome == podexec.Succeeded }
 
 // UnderWay reports whether this process runs the command and will see its end.
-func (e Ending) UnderWay() bool { return e.M != nil && e.M.Command == e.Name }
+func (e Ending) UnderWay() bool { return e.Member != nil && e.Member.Command == e.Name }
 
 // confirmed reports whether status, sent after the command ended, confirms the command's effect.
 func (e Ending) confirmed() bool {
-	answer := e.M.Status
+	answer := e.Member.Status
 	return answer != nil && proves(e.Name, stateBy(e.observed.Set, *answer))
 }
 
@@ -118,7 +118,7 @@ func (e Ending) Contradicted() bool {
 	if !e.ExitedZero() || e.confirmed() {
 		return false
 	}
-	answer := e.M.Status
+	answer := e.Member.Status
 	return answer != nil && e.observed.Watch.Elapsed(e.result.Ended, answer.Began) > spec.SettleWithin
 }
 
@@ -128,7 +128,7 @@ func (e Ending) unconfirmed() bool {
 	switch {
 	case !e.ExitedZero():
 		return false
-	case e.gone:
+	case e.containerEnded:
 		return spec.Starts(e.Name)
 	}
 	return !e.confirmed()
@@ -138,7 +138,7 @@ func (e Ending) unconfirmed() bool {
 // that may make a primary can be confirmed as long as the container runs, because no elapsed time
 // proves that it has failed.
 func (e Ending) mayBeConfirmed() bool {
-	if e.gone || !e.unconfirmed() {
+	if e.containerEnded || !e.unconfirmed() {
 		return false
 	}
 	return spec.StartsPrimary(e.Name) || !e.Contradicted()
@@ -154,7 +154,7 @@ func (e Ending) mayReachNext() bool {
 	if !e.observed.Now.After(last) {
 		return true // also if the clock of the node is ahead of ours
 	}
-	next := e.observed.nextContainer(e.Pod, e.ContainerID)
+	next := e.observed.replacementOf(e.Pod, e.ContainerID)
 	return next != nil && !next.StartedAt.After(last)
 }
 
@@ -162,8 +162,8 @@ func (e Ending) mayReachNext() bool {
 // the replacement in the same pod, or in a new pod if the old pod is gone. It returns nil if there
 // is none.
 func (e Ending) Next() *ObservedMember {
-	next := e.observed.nextContainer(e.Pod, e.ContainerID)
-	if e.M != nil && e.M != next {
+	next := e.observed.replacementOf(e.Pod, e.ContainerID)
+	if e.Member != nil && e.Member != next {
 		return nil
 	}
 	return next
@@ -194,13 +194,13 @@ func (r *Record) countsAsFailed(e Ending) bool {
 	if !spec.StartsPrimary(e.Name) {
 		return true
 	}
-	return e.M.UpToDate && !e.mayReachNext() && !r.HasUnconfirmed(e.RunningCommand)
+	return e.Member.UpToDate && !e.mayReachNext() && !r.HasUnconfirmed(e.RunningCommand)
 }
 
 // isOverByStatus reports whether status proves that a command with an unknown outcome took effect,
 // and records it.
 func (r *Record) isOverByStatus(e Ending) bool {
-	answer := e.M.Status
+	answer := e.Member.Status
 	if answer == nil || !answer.Began.After(e.StartedAt.Time) {
 		return false
 	}

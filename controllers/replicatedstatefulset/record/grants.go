@@ -38,7 +38,7 @@ func (r *Record) whyRevoked(o *Observed, g *v1alpha1.Grant) string {
 		return "" // a start with an unknown outcome may still take effect
 	case m == nil || m.Stopped:
 		return ended
-	case o.containerGone(g.UID, g.ContainerID):
+	case o.containerEnded(g.UID, g.ContainerID):
 		if r.mayBePrimaryNext(o, g) {
 			return ""
 		}
@@ -60,7 +60,7 @@ func (r *Record) whyRevoked(o *Observed, g *v1alpha1.Grant) string {
 // container of another pod, its end would not count as seen, and the command would still be on
 // record.
 func (r *Record) mayBePrimaryNext(o *Observed, g *v1alpha1.Grant) bool {
-	next := o.nextContainer(g.Pod, g.ContainerID)
+	next := o.replacementOf(g.Pod, g.ContainerID)
 	if next == nil {
 		return !o.Now.After(spec.StrayUntil(g.Since, g.BeginWithin))
 	}

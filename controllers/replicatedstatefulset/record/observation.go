@@ -80,9 +80,9 @@ func (o *Observed) named(name string) *ObservedMember {
 	return &o.Members[i]
 }
 
-// containerGone reports whether a container has ended, as reported by the kubelet, or counts as
+// containerEnded reports whether a container has ended, as reported by the kubelet, or counts as
 // ended because an administrator declared the machine off.
-func (o *Observed) containerGone(pod types.UID, id string) bool {
+func (o *Observed) containerEnded(pod types.UID, id string) bool {
 	m := o.byUID(pod)
 	if m == nil || m.Stopped {
 		return true
@@ -101,14 +101,14 @@ func (o *Observed) containerGone(pod types.UID, id string) bool {
 	return m.Newest != ""
 }
 
-// nextContainer returns the member with the pod name in which a container other than id runs. It
+// replacementOf returns the member with the pod name in which a container other than id runs. It
 // returns nil if there is none.
-func (o *Observed) nextContainer(pod, id string) *ObservedMember {
+func (o *Observed) replacementOf(pod, id string) *ObservedMember {
 	m := o.named(pod)
 	if m == nil || m.Container == "" || m.Container == id {
 		return nil
 	}
-	if o.containerGone(m.PodUID, m.Container) {
+	if o.containerEnded(m.PodUID, m.Container) {
 		return nil
 	}
 	return m

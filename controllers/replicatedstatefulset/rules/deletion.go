@@ -8,9 +8,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 )
 
-// keepObject adds the finalizer that keeps the object while members run. It is added before the
-// first start.
-func keepObject(f *facts.Facts, p *Plan) {
+// addObjectFinalizer adds the finalizer that keeps the object while members run. It is added before
+// the first start.
+func addObjectFinalizer(f *facts.Facts, p *Plan) {
 	if f.Deleting() || f.HasFinalizer() || !f.ManagesChildren() {
 		return
 	}

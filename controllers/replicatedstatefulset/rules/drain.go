@@ -12,9 +12,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// leaveCordoned hands the role of a primary that should leave its Node over to a member that should
+// drainPrimary hands the role of a primary that should leave its Node over to a member that should
 // not. It is a switchover without a user's order, and begins only while no member is missing.
-func leaveCordoned(f *facts.Facts, p *Plan) {
+func drainPrimary(f *facts.Facts, p *Plan) {
 	for _, m := range f.Members {
 		p.LookAgain(m.EvictionAt.Add(spec.EvictionFor).Sub(f.Now))
 	}
@@ -32,7 +32,7 @@ func leaveCordoned(f *facts.Facts, p *Plan) {
 // drainChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first. Each check returns its reason and message, or nothing.
 var drainChecks = []func(*facts.Facts, *facts.Member) facts.Notice{
-	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, otherOrderFirst, beingUpdated, triedRecently,
+	commandsNotAllowed, commandPending, memberMissing, demoteFailed, noSuccessor, otherOrderFirst, beingUpdated, triedRecently,
 }
 
 // WhyNotDrained returns the notice of the first of drainChecks that fails.
@@ -50,7 +50,7 @@ func firstNotice(f *facts.Facts, checks []func(*facts.Facts, *facts.Member) fact
 	return facts.Notice{}
 }
 
-func notServed(f *facts.Facts, _ *facts.Member) facts.Notice {
+func commandsNotAllowed(f *facts.Facts, _ *facts.Member) facts.Notice {
 	switch {
 	case f.Set.Spec.Paused:
 		return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, so no command is run; set it to false"}
@@ -60,14 +60,14 @@ func notServed(f *facts.Facts, _ *facts.Member) facts.Notice {
 	return facts.Notice{}
 }
 
-func isHandingOver(_ *facts.Facts, m *facts.Member) facts.Notice {
+func commandPending(_ *facts.Facts, m *facts.Member) facts.Notice {
 	if m.Command == nil {
 		return facts.Notice{}
 	}
 	return facts.Notice{Reason: v1alpha1.ReasonHandingOver, Message: "waiting for command " + m.Command.Name}
 }
 
-func isMissing(f *facts.Facts, _ *facts.Member) facts.Notice {
+func memberMissing(f *facts.Facts, _ *facts.Member) facts.Notice {
 	if f.WellStaffed() {
 		return facts.Notice{}
 	}
@@ -84,7 +84,7 @@ func demoteFailed(f *facts.Facts, m *facts.Member) facts.Notice {
 	)}
 }
 
-func noSuccessorLeft(f *facts.Facts, m *facts.Member) facts.Notice {
+func noSuccessor(f *facts.Facts, m *facts.Member) facts.Notice {
 	var others []string
 	for _, o := range f.Members {
 		if o.State == record.Primary {
@@ -116,7 +116,7 @@ func beingUpdated(f *facts.Facts, _ *facts.Member) facts.Notice {
 			return facts.Notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the current template; see Progressing and Degraded"}
 		}
 	}
-	if f.Renewing() {
+	if f.IsRecreating() {
 		return facts.Notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is being recreated"}
 	}
 	return facts.Notice{}

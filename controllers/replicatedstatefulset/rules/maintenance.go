@@ -53,7 +53,7 @@ func isSpareToPark(f *facts.Facts) bool { return len(unlistedPrimaries(f)) > 0 &
 // parkChecks are the conditions under which a primary cannot hand its role over now, the
 // longest-lasting first.
 var parkChecks = []func(*facts.Facts, *facts.Member) facts.Notice{
-	notServed, isHandingOver, isMissing, demoteFailed, noFollower, otherOrderFirst, beingUpdated, triedRecently,
+	commandsNotAllowed, commandPending, memberMissing, demoteFailed, noFollower, otherOrderFirst, beingUpdated, triedRecently,
 }
 
 // WhyNotParked returns the notice of the first of parkChecks that fails.
@@ -68,5 +68,5 @@ func noFollower(f *facts.Facts, m *facts.Member) facts.Notice {
 	case !f.HasFollowers():
 		return facts.Notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "it has no secondary, so no other member has its data"}
 	}
-	return noSuccessorLeft(f, m)
+	return noSuccessor(f, m)
 }

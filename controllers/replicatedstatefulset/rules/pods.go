@@ -15,7 +15,7 @@ import (
 
 // restoreLabels restores the labels by which the StatefulSet and the Services select all members.
 // Without them the StatefulSet controller releases the pod, and cannot replace it, because no other
-// pod can have its name. showRoles updates the labels that depend on the role.
+// pod can have its name. updateRoleLabels updates the labels that depend on the role.
 func restoreLabels(f *facts.Facts, p *Plan) {
 	if !f.ManagesChildren() {
 		return
@@ -37,8 +37,8 @@ func restoreLabels(f *facts.Facts, p *Plan) {
 	}
 }
 
-// showRoles updates the role labels of the pods.
-func showRoles(f *facts.Facts, p *Plan) {
+// updateRoleLabels updates the role labels of the pods.
+func updateRoleLabels(f *facts.Facts, p *Plan) {
 	for _, m := range f.Members {
 		if !isRelabelled(f, m) {
 			continue
@@ -55,7 +55,7 @@ func isRelabelled(f *facts.Facts, m *facts.Member) bool {
 	return !f.NamespaceTerminating && !roleLabelsStay(f, m)
 }
 
-// becomesLabelled reports whether showRoles labels a member primary in this pass.
+// becomesLabelled reports whether updateRoleLabels labels a member primary in this pass.
 func becomesLabelled(f *facts.Facts, m *facts.Member) bool {
 	_, role := roleLabelsOf(m)
 	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.Pod.Labels[v1alpha1.LabelRole] != role
@@ -123,9 +123,9 @@ func label(m *facts.Member, active, role string) action.Chain {
 	}}
 }
 
-// protect adds the finalizer to pods before anything is started in them, so that a force-deleted
-// pod stays visible until it has stopped.
-func protect(f *facts.Facts, p *Plan) {
+// addPodFinalizers adds the finalizer to pods before anything is started in them, so that a
+// force-deleted pod stays visible until it has stopped.
+func addPodFinalizers(f *facts.Facts, p *Plan) {
 	if !f.ManagesChildren() || f.Deleting() || !spec.NeedsFinalizer(f.Set) {
 		return
 	}
@@ -147,8 +147,9 @@ func lacksFinalizer(m *facts.Member) bool {
 	return !m.Protected() && !m.Terminating() && m.WhyForeign == ""
 }
 
-// release removes the finalizer from terminating pods that have stopped and are not on record.
-func release(f *facts.Facts, p *Plan) {
+// removePodFinalizers removes the finalizer from terminating pods that have stopped and are not on
+// record.
+func removePodFinalizers(f *facts.Facts, p *Plan) {
 	for _, m := range f.Members {
 		if m.Terminating() && m.Protected() && isReleasable(m) {
 			p.Do(action.Chain{Unprotect(m)})

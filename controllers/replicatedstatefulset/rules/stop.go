@@ -13,12 +13,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// endUnseen ends commands whose end this process will not see: those with an unknown outcome, and
-// starts that ended with 0 and that status does not confirm. When their timeout has expired, it
+// resolveCommands ends commands whose end this process will not see: those with an unknown outcome,
+// and starts that ended with 0 and that status does not confirm. When their timeout has expired, it
 // deletes their pods, so that the kubelet reports the end of the container. Nothing else ends such
 // a command. If the command may have reached the next container of the name, that pod is deleted
 // too.
-func endUnseen(f *facts.Facts, p *Plan) {
+func resolveCommands(f *facts.Facts, p *Plan) {
 	if !f.MayRunCommands() {
 		return
 	}
@@ -126,7 +126,7 @@ func isUnrecordedFailure(f *facts.Facts, e record.Ending) bool {
 	if !e.ExitedZero() || !spec.StartsPrimary(e.Name) {
 		return false
 	}
-	return e.M.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
+	return e.Member.UpToDate && !f.Record.HasUnconfirmed(e.RunningCommand)
 }
 
 // statusIsOverdue reports whether a status command that was sent after then did not show the
@@ -151,9 +151,9 @@ func statusIsOverdue(c *facts.Clock, m *facts.Member, then time.Time) bool {
 	return r.Sent
 }
 
-// repair stops failed members, so that they can be started again, and deletes pods with too many
-// failures.
-func repair(f *facts.Facts, p *Plan) {
+// stopFailed stops failed members, so that they can be started again, and deletes pods with too
+// many failures.
+func stopFailed(f *facts.Facts, p *Plan) {
 	if !f.MayRunCommands() {
 		return
 	}

@@ -38,7 +38,7 @@ func Summarize(p *rules.Plan) v1alpha1.ReplicatedStatefulSetStatus {
 		s.RestoreReplicas = n
 	}
 	if facts.FormerSizeIsUnknown(f.World) {
-		s.RestoreReplicas = f.Copies
+		s.RestoreReplicas = f.MembersWithClaims
 	}
 	s.Unanswered = nil
 	for _, m := range f.Members {
@@ -208,9 +208,9 @@ func degraded(f *facts.Facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unread.Reason, unread.Message
 	case f.Config.Cached != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonConfigCached, f.Config.Cached
-	case f.Excess != "" && c.Status == metav1.ConditionFalse:
+	case f.WhyRulesIgnored != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRulesUnfollowed
-		c.Message = "spec.ruleSelector is ignored, and members are not updated for it: " + f.Excess + "; select fewer"
+		c.Message = "spec.ruleSelector is ignored, and members are not updated for it: " + f.WhyRulesIgnored + "; select fewer"
 	}
 	return c
 }

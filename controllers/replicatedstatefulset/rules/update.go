@@ -14,10 +14,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// renewIdle recreates outdated pods in which nothing runs, one at a time. They serve no client, and
-// this replaces a template that cannot run.
-func renewIdle(f *facts.Facts, p *Plan) {
-	if !f.MayStartMembers() || !f.TemplateIsSeen() || f.Renewing() {
+// recreateIdle recreates outdated pods in which nothing runs, one at a time. They serve no client,
+// and this replaces a template that cannot run.
+func recreateIdle(f *facts.Facts, p *Plan) {
+	if !f.MayStartMembers() || !f.TemplateIsSeen() || f.IsRecreating() {
 		return
 	}
 	if f.RefusedDryRun.IsRecent(f.Now) {
@@ -25,15 +25,15 @@ func renewIdle(f *facts.Facts, p *Plan) {
 		return
 	}
 	for _, m := range slices.Backward(f.Members) {
-		if !m.UpToDate && isRenewable(m) && !mayBeNeededFirst(f, m) {
+		if !m.UpToDate && isRecreatable(m) && !mayBeNeededFirst(f, m) {
 			p.Do(append(dryRunOf(f, m), deletePod(m, facts.ReasonRenew, "its template is outdated, and it has no running member")...))
 			return
 		}
 	}
 }
 
-// isRenewable reports whether nothing runs in a member, as far as known.
-func isRenewable(m *facts.Member) bool {
+// isRecreatable reports whether nothing runs in a member, as far as known.
+func isRecreatable(m *facts.Member) bool {
 	switch {
 	case m.WhyForeign != "", m.Terminating(), m.NodeUnreachable(), m.Parked:
 		return false
@@ -63,9 +63,9 @@ func mayBeNeededFirst(f *facts.Facts, m *facts.Member) bool {
 	return m.EndedAfter(f.Now.Add(-spec.ReturnsWithin)) && !m.CrashLoops()
 }
 
-// renew stops outdated members one at a time while nothing is missing: secondaries first, then each
-// primary after another member has taken its role. renewIdle recreates the stopped ones.
-func renew(f *facts.Facts, p *Plan) {
+// update stops outdated members one at a time while nothing is missing: secondaries first, then
+// each primary after another member has taken its role. recreateIdle recreates the stopped ones.
+func update(f *facts.Facts, p *Plan) {
 	outdated := f.Among(func(m *facts.Member) bool { return !m.UpToDate })
 	if len(outdated) == 0 || !f.MayStartMembers() || !f.TemplateIsSeen() {
 		return
@@ -79,26 +79,14 @@ func renew(f *facts.Facts, p *Plan) {
 		return
 	}
 	if mayUpdate(f) {
-		renewOne(f, p, nextToRenew(outdated))
+		updateMember(f, p, nextToUpdate(outdated))
 	}
 	p.WaitFor(v1alpha1.ReasonUpdating, UpdatingMessageOf(f.World))
 }
 
-// awaitAvailable delays the update until the given members have served clients for minReadySeconds.
-func (p *Plan) awaitAvailable(f *facts.Facts, unavailable []*facts.Member) {
-	var names []string
-	for _, m := range unavailable {
-		names = append(names, fmt.Sprintf("%s (%s)", m.Name(), f.WhyUnavailable(m)))
-	}
-	p.WaitFor(v1alpha1.ReasonWaitingForAvailability, fmt.Sprintf(
-		"the update waits until updated members have been Ready for spec.minReadySeconds (%s): %s",
-		f.MinReady(), strings.Join(names, ", "),
-	))
-}
-
-// nextToRenew returns the next member to update: secondaries before primaries, and of these first
+// nextToUpdate returns the next member to update: secondaries before primaries, and of these first
 // one that is being changed in place. It returns nil if there is none.
-func nextToRenew(outdated []*facts.Member) *facts.Member {
+func nextToUpdate(outdated []*facts.Member) *facts.Member {
 	for _, state := range []record.State{record.Secondary, record.Primary} {
 		for _, begun := range []bool{true, false} {
 			for _, m := range slices.Backward(outdated) {
@@ -111,8 +99,8 @@ func nextToRenew(outdated []*facts.Member) *facts.Member {
 	return nil
 }
 
-// renewOne updates a member, in place if possible.
-func renewOne(f *facts.Facts, p *Plan, m *facts.Member) {
+// updateMember updates a member, in place if possible.
+func updateMember(f *facts.Facts, p *Plan, m *facts.Member) {
 	const why = "its template is outdated"
 	if m == nil {
 		return
@@ -137,7 +125,7 @@ func renewOne(f *facts.Facts, p *Plan, m *facts.Member) {
 // mayUpdate reports whether nothing is missing or degraded, so that a member may be stopped for an
 // update.
 func mayUpdate(f *facts.Facts) bool {
-	if !f.WellStaffed() || f.Renewing() {
+	if !f.WellStaffed() || f.IsRecreating() {
 		return false
 	}
 	if facts.Trouble(f).Status == metav1.ConditionTrue {
