@@ -11,9 +11,9 @@
 //
 //   - A member is a pod of the set, with its claims. Its copy is its data. The number that command
 //     sequence prints is the version of the copy: a higher number is a newer copy.
-//   - Queries are the commands status and sequence, which change nothing. All other commands are
-//     mutating. A start is a command after which the member runs: seed, primary, promote or
-//     secondary. All but the last may make a primary.
+//   - Queries are the commands status and sequence, which change nothing. All other commands that the
+//     operator sends are mutating. (It does not send preStop, which the kubelet runs.) A start is one
+//     of seed, primary, promote and secondary. All but the last may make a primary.
 //   - A grant is the entry in status.grants that a container may be primary.
 //   - The loss of the last primary is the removal of its grant. An answer that is older than the loss
 //     does not count when the next primary is chosen.

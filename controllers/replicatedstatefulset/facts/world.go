@@ -161,6 +161,7 @@ type Member struct {
 	derived // set by Derive
 }
 
+// Name returns the name of the pod.
 func (m *Member) Name() string { return m.Pod.Name }
 
 // Members are the pods of a set, sorted by ordinal.

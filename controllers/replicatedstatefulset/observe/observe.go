@@ -146,9 +146,9 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 }
 
 // ReadNode reads the relevant facts of a member's Node. A Node that is missing in the cache is read
-// from the API server if its absence may have consequences in this pass: in a pass on live objects,
-// or if the pod is on record, because also a pass on the cache may remove a grant. For other pods
-// an answer of the last few seconds is used again (Glance).
+// from the API server if its absence may have consequences: in a pass on live objects, or if the
+// pod is on record, because its grant may be removed. For other pods an answer of the last few
+// seconds is used again (Glance).
 func (r *Reader) ReadNode(ctx context.Context, w *facts.World, m *facts.Member, from engine.View) (nodestate.Facts, error) {
 	if from.Live || w.IsStored(m) {
 		return r.nodes.Read(ctx, r.Nodes, r.Live, m.Pod.Spec.NodeName, r.Now())

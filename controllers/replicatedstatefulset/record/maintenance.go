@@ -66,6 +66,7 @@ func (r *Record) rolesAreFilled(o *Observed) bool {
 	return filled >= need
 }
 
+// reportParked adds an event if the member is parked now.
 func (r *Record) reportParked(now v1alpha1.MemberMaintenance) {
 	if now.State == v1alpha1.MaintenanceParked {
 		r.addEvent(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance requires", now.Pod)

@@ -60,6 +60,7 @@ type Identity struct {
 	Container string
 }
 
+// deleting reports whether the object is being deleted.
 func (o *Observed) deleting() bool { return o.Set.DeletionTimestamp != nil }
 
 // byUID returns the member with the pod. It returns nil if there is none.
