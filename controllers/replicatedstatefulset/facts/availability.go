@@ -11,7 +11,7 @@ import (
 // parked.
 func (m *Member) runsInRole() bool {
 	runs := m.Shown == record.Primary || m.Shown == record.Secondary
-	return runs && !m.Parked && !m.Terminating() && !m.Lost()
+	return runs && !m.Parked && !m.Terminating() && !m.NodeUnreachable()
 }
 
 // Serves reports whether a member runs its application and serves clients. It is one of

@@ -84,6 +84,18 @@ func update(f *facts.Facts, p *Plan) {
 	p.WaitFor(v1alpha1.ReasonUpdating, UpdatingMessageOf(f.World))
 }
 
+// awaitAvailable delays the update until the given members have served clients for minReadySeconds.
+func (p *Plan) awaitAvailable(f *facts.Facts, unavailable []*facts.Member) {
+	var names []string
+	for _, m := range unavailable {
+		names = append(names, fmt.Sprintf("%s (%s)", m.Name(), f.WhyUnavailable(m)))
+	}
+	p.WaitFor(v1alpha1.ReasonWaitingForAvailability, fmt.Sprintf(
+		"the update waits until updated members have been Ready for spec.minReadySeconds (%s): %s",
+		f.MinReady(), strings.Join(names, ", "),
+	))
+}
+
 // nextToUpdate returns the next member to update: secondaries before primaries, and of these first
 // one that is being changed in place. It returns nil if there is none.
 func nextToUpdate(outdated []*facts.Member) *facts.Member {
