@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/record"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -146,17 +147,21 @@ func Progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, f.Invalid
 		return c
 	}
-	for _, operation := range operations {
-		if is := operation(f, p); is.Reason != "" {
-			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message+strayApproval(f)
-			if f.Refused == "" {
-				c.Message += facts.Unready(f.World, 0)
-			}
-			return c
-		}
+	found := firstNotice(operations, f, p)
+	if found.Message == "" {
+		c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(f)
+		return c
 	}
-	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(f)
+	c.Status, c.Reason, c.Message = metav1.ConditionTrue, found.Reason, found.Message+strayApproval(f)
+	if f.Refused == "" {
+		c.Message += facts.Unready(f.World, 0)
+	}
 	return c
+}
+
+// firstNotice returns the first notice of the checks; empty if no check finds anything.
+func firstNotice(checks []func(*facts.Facts, *rules.Plan) facts.Notice, f *facts.Facts, p *rules.Plan) facts.Notice {
+	return engine.First(checks, func(check func(*facts.Facts, *rules.Plan) facts.Notice) facts.Notice { return check(f, p) })
 }
 
 // undoneWrite reports that an admission webhook or policy reverts writes of the operator.
@@ -330,10 +335,8 @@ var problems = []func(*facts.Facts, *rules.Plan) facts.Notice{
 
 // Degraded returns condition Degraded with the most severe problem.
 func Degraded(f *facts.Facts, p *rules.Plan) metav1.Condition {
-	for _, find := range problems {
-		if found := find(f, p); found.Reason != "" {
-			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
-		}
+	if found := firstNotice(problems, f, p); found.Message != "" {
+		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no problems detected"}
 }

@@ -45,8 +45,19 @@ type Rule[F, P any] struct {
 	Mode Mode
 }
 
-// Notice is the reason and message of a condition.
+// Notice is the reason and message of a condition. It is empty if there is nothing to report.
 type Notice struct{ Reason, Message string }
+
+// First runs the checks in order and returns the first notice with a message. It returns an empty Notice
+// if no check finds anything.
+func First[C any](checks []C, run func(C) Notice) Notice {
+	for _, check := range checks {
+		if found := run(check); found.Message != "" {
+			return found
+		}
+	}
+	return Notice{}
+}
 
 // Plan contains the actions that the rules of one pass want. The plan of each kind embeds it.
 type Plan struct {

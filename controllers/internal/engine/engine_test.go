@@ -110,3 +110,25 @@ func TestAPatchThatWasUndone(t *testing.T) {
 		}
 	}
 }
+
+func TestFirst(t *testing.T) {
+	a, b := Notice{Reason: "A", Message: "a"}, Notice{Reason: "B", Message: "b"}
+	for _, row := range []struct {
+		name   string
+		checks []Notice
+		want   Notice
+	}{
+		{"no checks", nil, Notice{}},
+		{"the second of three finds something", []Notice{{}, a, b}, a},
+		{"a notice without a message is not found", []Notice{{Reason: "C"}, b}, b},
+	} {
+		ran := 0
+		got := First(row.checks, func(n Notice) Notice { ran++; return n })
+		if got != row.want {
+			t.Errorf("%s: got %+v, want %+v", row.name, got, row.want)
+		}
+		if want := slices.Index(row.checks, row.want) + 1; want > 0 && ran != want {
+			t.Errorf("%s: %d checks ran, want %d", row.name, ran, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -24,11 +25,9 @@ var troubles = []func(*Facts) Notice{
 // Trouble returns condition Degraded with the reasons that also block updates.
 func Trouble(f *Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
-	for _, find := range troubles {
-		if found := find(f); found.Reason != "" {
-			c.Reason, c.Message = found.Reason, found.Message
-			return c
-		}
+	found := engine.First(troubles, func(check func(*Facts) Notice) Notice { return check(f) })
+	if c.Reason, c.Message = found.Reason, found.Message; found.Message != "" {
+		return c
 	}
 	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "no problems detected"
 	return c

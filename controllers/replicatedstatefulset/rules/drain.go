@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -42,12 +43,7 @@ func WhyNotDrained(f *facts.Facts, m *facts.Member) facts.Notice {
 
 // firstNotice returns the notice of the first check that fails.
 func firstNotice(f *facts.Facts, checks []func(*facts.Facts, *facts.Member) facts.Notice, m *facts.Member) facts.Notice {
-	for _, check := range checks {
-		if found := check(f, m); found.Reason != "" {
-			return found
-		}
-	}
-	return facts.Notice{}
+	return engine.First(checks, func(check func(*facts.Facts, *facts.Member) facts.Notice) facts.Notice { return check(f, m) })
 }
 
 func commandsNotAllowed(f *facts.Facts, _ *facts.Member) facts.Notice {

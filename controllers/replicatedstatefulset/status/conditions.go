@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,11 +135,9 @@ func available(f *facts.Facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.C
 // progressing returns condition Progressing: the operation that is in progress or awaited.
 func progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []facts.Notice{p.Waiting, parkingUnderWay(f, p), recovering(f), updating(f, p), configChanged(f)} {
-		if found.Reason != "" {
-			c.Reason, c.Message = found.Reason, found.Message
-			return c
-		}
+	found := cmp.Or(p.Waiting, parkingUnderWay(f, p), recovering(f), updating(f, p), configChanged(f))
+	if c.Reason, c.Message = found.Reason, found.Message; found.Message != "" {
+		return c
 	}
 	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "no operation in progress"
 	return c

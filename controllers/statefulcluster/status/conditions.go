@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
@@ -87,10 +88,11 @@ func degradedCondition(f *facts.Facts, p *rules.Plan, done Results, s *v1alpha1.
 
 // worstProblem returns condition Degraded with the first of the problems that the set has.
 func worstProblem(f *facts.Facts, p *rules.Plan, done Results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
-	for _, find := range problems {
-		if found := find(f, p, done); found.Message != "" {
-			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
-		}
+	check := func(find func(*facts.Facts, *rules.Plan, Results) engine.Notice) engine.Notice {
+		return find(f, p, done)
+	}
+	if found := engine.First(problems, check); found.Message != "" {
+		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 	}
 	message := "no problems detected"
 	if int(s.AvailableReplicas) < f.Replicas() {

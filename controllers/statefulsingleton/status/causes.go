@@ -82,14 +82,14 @@ func waitsForPerson(f *facts.Facts) bool {
 // endedByNode returns a reason and message of condition Degraded if the newest ended pod was
 // rejected or evicted by its kubelet, and no pod is Ready or a handover is in progress. Its
 // owner recreates the pod, and the new one may end in the same way.
-func endedByNode(f *facts.Facts) (reason, message string) {
+func endedByNode(f *facts.Facts) engine.Notice {
 	ready := f.Active != nil && podstate.Ready(f.Active.Pod)
 	if ready && !f.Handover {
-		return "", ""
+		return engine.Notice{}
 	}
 	m := f.LastEnded()
 	if m == nil {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonPodFailing, causes.Of(m.Pod).Tell("pod "+m.Name(), m.Pod.Namespace, m.Name())
+	return engine.Notice{Reason: v1.ReasonPodFailing, Message: causes.Of(m.Pod).Tell("pod "+m.Name(), m.Pod.Namespace, m.Name())}
 }

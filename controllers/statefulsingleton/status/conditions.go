@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
@@ -217,53 +218,51 @@ func hindrance(f *facts.Facts, next *facts.Member) string {
 // Degraded returns condition Degraded with the most severe problem.
 func Degraded(f *facts.Facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionTrue}
-	for _, trouble := range troubles {
-		if c.Reason, c.Message = trouble(f); c.Reason != "" {
-			return withCauses(f, c)
-		}
+	found := engine.First(troubles, func(check func(*facts.Facts) engine.Notice) engine.Notice { return check(f) })
+	if c.Reason, c.Message = found.Reason, found.Message; found.Message == "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "no problems detected"
 	}
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "no problems detected"
 	return withCauses(f, c)
 }
 
 // troubles are the checks for problems, most severe first. Each returns the reason and
-// message of condition Degraded; "" if it finds no problem.
-var troubles = []func(*facts.Facts) (reason, message string){
+// message of condition Degraded; an empty Notice if it finds no problem.
+var troubles = []func(*facts.Facts) engine.Notice{
 	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 // notServed reports an object that manages no pods.
-func notServed(f *facts.Facts) (reason, message string) {
+func notServed(f *facts.Facts) engine.Notice {
 	switch {
 	case f.Invalid != "":
-		return v1.ReasonInvalidSpec, "the spec is invalid, and no pod is started: " + f.Invalid
+		return engine.Notice{Reason: v1.ReasonInvalidSpec, Message: "the spec is invalid, and no pod is started: " + f.Invalid}
 	case f.BeyondLimit:
-		return v1.ReasonTooMany, fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", spec.MaxPerNamespace)
+		return engine.Notice{Reason: v1.ReasonTooMany, Message: fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", spec.MaxPerNamespace)}
 	}
-	return "", ""
+	return engine.Notice{}
 }
 
 // severalRunning reports that several pods may be running the program.
-func severalRunning(f *facts.Facts) (reason, message string) {
+func severalRunning(f *facts.Facts) engine.Notice {
 	if !f.Several() {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonSeveralRunning, severalRun(f) + ". " + allButOne(f)
+	return engine.Notice{Reason: v1.ReasonSeveralRunning, Message: severalRun(f) + ". " + allButOne(f)}
 }
 
 // nodeLost reports a pod that may be running its program on a Node that is not Ready.
-func nodeLost(f *facts.Facts) (reason, message string) {
+func nodeLost(f *facts.Facts) engine.Notice {
 	m := onLostNode(f)
 	if m == nil {
-		return "", ""
+		return engine.Notice{}
 	}
 	node := m.Pod.Spec.NodeName
 	if m.Node.Missing {
-		return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which no longer exists; another pod starts when the Node has been missing for %s",
-			m.Name(), node, spec.FenceAfter)
+		return engine.Notice{Reason: v1.ReasonNodeLost, Message: fmt.Sprintf("pod %s may be running its program on Node %s, which no longer exists; another pod starts when the Node has been missing for %s",
+			m.Name(), node, spec.FenceAfter)}
 	}
-	return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which is unreachable, and no other pod starts until this one has stopped. "+
-		"If the machine is off, taint the Node: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.Name(), node, node)
+	return engine.Notice{Reason: v1.ReasonNodeLost, Message: fmt.Sprintf("pod %s may be running its program on Node %s, which is unreachable, and no other pod starts until this one has stopped. "+
+		"If the machine is off, taint the Node: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.Name(), node, node)}
 }
 
 // onLostNode returns the first pod that has to stop and whose Node is unreachable or
@@ -278,37 +277,38 @@ func onLostNode(f *facts.Facts) *facts.Member {
 }
 
 // scriptFailing reports a pod in which the script of mode Script does not start.
-func scriptFailing(f *facts.Facts) (reason, message string) {
+func scriptFailing(f *facts.Facts) engine.Notice {
 	m, why := scriptFails(f)
 	if m == nil {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonScriptFailing, fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
-		"set spec.gateMode to Auto, Binary or Init and delete the pod", m.Name(), why)
+	return engine.Notice{Reason: v1.ReasonScriptFailing, Message: fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
+		"set spec.gateMode to Auto, Binary or Init and delete the pod", m.Name(), why)}
 }
 
 // writeRefused reports the last write that the API server refused.
-func writeRefused(f *facts.Facts) (reason, message string) {
+func writeRefused(f *facts.Facts) engine.Notice {
 	if f.Refused == "" {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonWriteRefused, "the API server refuses a write, which will be retried: " + f.Refused
+	return engine.Notice{Reason: v1.ReasonWriteRefused, Message: "the API server refuses a write, which will be retried: " + f.Refused}
 }
 
 // writeUndone reports writes that an admission webhook or policy reverts.
-func writeUndone(f *facts.Facts) (reason, message string) {
-	if message = f.Undone.Message(); message == "" {
-		return "", ""
+func writeUndone(f *facts.Facts) engine.Notice {
+	message := f.Undone.Message()
+	if message == "" {
+		return engine.Notice{}
 	}
-	return v1.ReasonWriteRefused, message
+	return engine.Notice{Reason: v1.ReasonWriteRefused, Message: message}
 }
 
 // tooLate reports a handover that has exceeded spec.maxTransitionTime.
-func tooLate(f *facts.Facts) (reason, message string) {
+func tooLate(f *facts.Facts) engine.Notice {
 	if !f.Late {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonTimeout, lateText(f) + "; it continues as soon as this changes"
+	return engine.Notice{Reason: v1.ReasonTimeout, Message: lateText(f) + "; it continues as soon as this changes"}
 }
 
 // lateText returns the message about a handover that takes too long, and the reason.
@@ -321,23 +321,23 @@ func lateText(f *facts.Facts) string {
 }
 
 // podFailing reports that the program of the active pod does not run.
-func podFailing(f *facts.Facts) (reason, message string) {
+func podFailing(f *facts.Facts) engine.Notice {
 	why := failing(f)
 	if why == "" {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonPodFailing, why
+	return engine.Notice{Reason: v1.ReasonPodFailing, Message: why}
 }
 
 // containersMissing reports a pod that waits, or waited, as a whole because it lacks a
 // container of the program.
-func containersMissing(f *facts.Facts) (reason, message string) {
+func containersMissing(f *facts.Facts) engine.Notice {
 	i := slices.IndexFunc(f.Pods, func(m *facts.Member) bool { return m.Gated && len(m.Lacks) > 0 && !podstate.Ended(m.Pod) })
 	if i < 0 {
-		return "", ""
+		return engine.Notice{}
 	}
-	return v1.ReasonContainersMissing, fmt.Sprintf("pod %s has no container %s, which spec.containers lists as part of the program, and waits as a whole, as in gate mode Init; correct spec.containers or the template of the pod",
-		f.Pods[i].Name(), strings.Join(f.Pods[i].Lacks, ", "))
+	return engine.Notice{Reason: v1.ReasonContainersMissing, Message: fmt.Sprintf("pod %s has no container %s, which spec.containers lists as part of the program, and waits as a whole, as in gate mode Init; correct spec.containers or the template of the pod",
+		f.Pods[i].Name(), strings.Join(f.Pods[i].Lacks, ", "))}
 }
 
 // failing returns why the program of the active pod does not run or keeps crashing; "" if
