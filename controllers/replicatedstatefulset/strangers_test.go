@@ -77,51 +77,7 @@ func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
 	}{
 		{"another name", "evil", nil, nil},
 		{"another name, and our finalizer", "evil", nil, []string{v1alpha1.FinalizerMember}},
-		{"a StatefulSet of another group, and our finalizer", pod(0).born(time.Hour + spec.ClocksDiffer), false},
-		{"a pod that is older than the object", pod(0).born(time.Hour + spec.ClocksDiffer + time.Second), true},
-		{"an older pod with a grant", pod(0).born(2 * time.Hour).granted(), false},
-		{"an older pod that is terminating", pod(0).born(2 * time.Hour).deleted(), false},
-		{"a younger pod without our annotation", pod(0).born(time.Minute).but(func(w *facts.World) { w.Members[0].Pod.Annotations = nil }), true},
-	} {
-		w := worldOf(setOf(1, 1), r.pod, object)
-		if got := facts.Derive(w).Members[0].WhyForeign != ""; got != r.want {
-			t.Errorf("%s is foreign: %t", r.name, got)
-		}
-	}
-}
-
-// TestN10APodThatCopiesLabelsLosesThem tests N10: a pod with the primary label that is not a member
-// would open the budget of the primary and receive client writes.
-func TestN10APodThatCopiesLabelsLosesThem(t *testing.T) {
-	owner := func(apiVersion string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: "StatefulSet", Name: "rss-db", UID: "u", Controller: ptr.To(true)}}
-	}
-	for _, row := range []struct {
-		name, pod  string
-		owners     []metav1.OwnerReference
-		finalizers []string
-	}{
-		{"another name", "evil", nil, nil},
-		{"another name, and our finalizer", "evil", nil, []string{v1alpha1.FinalizerMember}},
 		{"a StatefulSet of another group, and our finalizer", "rss-db-7", owner("x.example/v1"), []string{v1alpha1.FinalizerMember}},
-		{"a StatefulSet of another UID, and our finalizer", "rss-db-7", owner("apps/v1"), []string{v1alpha1.FinalizerMember}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			copiesLabels(t, metav1.ObjectMeta{Name: row.pod, OwnerReferences: row.owners, Finalizers: row.finalizers})
-		})
-	}
-}
-
-// copiesLabels puts a pod with the labels of a primary beside a set, and looks which it has afterwards.
-func copiesLabels(t *testing.T, meta metav1.ObjectMeta) {
-	t.Helper()
-	s := newStage(t, setOf(3, 1))
-	s.settle(time.Minute)
-	meta.Namespace, meta.UID, meta.Generation, meta.CreationTimestamp = "ns", "evil", 1, metav1.NewTime(s.Now)
-	meta.Annotations = map[string]string{v1alpha1.AnnotationTemplate: s.pod(0).Annotations[v1alpha1.AnnotationTemplate]}
-	meta.Labels = map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True, "mine": "stays",
-		v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary}
-	s.Put(&corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "rss-db-7", owner("x.example/v1"), []string{v1alpha1.FinalizerMember}},
 		{"a StatefulSet of another UID, and our finalizer", "rss-db-7", owner("apps/v1"), []string{v1alpha1.FinalizerMember}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

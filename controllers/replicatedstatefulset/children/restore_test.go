@@ -29,11 +29,11 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 		return fixture.With(func(w *facts.World) {
 			claims := claimsNamed("data-rss-db-4")
 			claims[0].CreationTimestamp, claims[0].Labels = fixture.MetaTime(0), labels
-			w.Copies = facts.CopiesIn(w, claims)
+			w.MembersWithClaims = facts.CopiesIn(w, claims)
 		})
 	}
 	found := fixture.With(func(w *facts.World) {
-		w.Copies = facts.CopiesIn(w, claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
+		w.MembersWithClaims = facts.CopiesIn(w, claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
 	})
 	diskless := fixture.With(func(w *facts.World) { w.Set.Spec.Pod.VolumeClaimTemplates = nil })
 	had := func(n int32) fixture.Thing {

@@ -17,7 +17,7 @@ func TestListsOfMembers(t *testing.T) {
 		{"primaries", facts.NamesOf(f.Primaries()), "rss-db-0"},
 		{"secondaries", facts.NamesOf(f.Candidates(record.Secondary)), "rss-db-1"},
 		{"idle members", facts.NamesOf(f.Candidates(record.Idle)), "rss-db-2"},
-		{"members that have not answered", facts.NamesOf(f.Unsaid()), "rss-db-4"},
+		{"members that have not answered", facts.NamesOf(f.WithoutStatus()), "rss-db-4"},
 	} {
 		if r.got != r.want {
 			t.Errorf("%s: %q, want %q", r.list, r.got, r.want)

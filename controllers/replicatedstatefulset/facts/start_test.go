@@ -34,7 +34,7 @@ func TestWhyAMemberIsNotStarted(t *testing.T) {
 		{ready().Failures(5, "secondary", 1, false).Lately(time.Second), "backing off until 12:00:15"},
 	} {
 		f := facts.Derive(fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), r.pod))
-		if got := f.Members[1].Hindrance; got != r.want {
+		if got := f.Members[1].WhyNotStartable; got != r.want {
 			t.Errorf("%s is not started because %q, want %q", f.Members[1].Name(), got, r.want)
 		}
 	}

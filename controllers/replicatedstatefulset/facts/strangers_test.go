@@ -33,7 +33,7 @@ func TestWhoIsNoStranger(t *testing.T) {
 		{"a younger pod without our annotation", fixture.Pod(0).Born(time.Minute).But(func(w *facts.World) { w.Members[0].Pod.Annotations = nil }), true},
 	} {
 		w := fixture.WorldOf(fixture.SetOf(1, 1), r.pod, object)
-		if got := facts.Derive(w).Members[0].Stranger != ""; got != r.want {
+		if got := facts.Derive(w).Members[0].WhyForeign != ""; got != r.want {
 			t.Errorf("%s is foreign: %t", r.name, got)
 		}
 	}

@@ -21,12 +21,12 @@ func TestTheBookOfEvictionsIsRead(t *testing.T) {
 		news, _ := known.Learn(data)
 		return slices.Sorted(maps.Keys(news))
 	}
-	g.Expect(known.AskedAt("u0")).To(BeZero())
+	g.Expect(known.RequestedAt("u0")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": "{", "u2": `"at"`})).To(ConsistOf(types.UID("u0")))
-	g.Expect(known.AskedAt("u0")).To(BeTemporally("==", fixture.Noon))
-	g.Expect(known.AskedAt("u1")).To(BeZero())
+	g.Expect(known.RequestedAt("u0")).To(BeTemporally("==", fixture.Noon))
+	g.Expect(known.RequestedAt("u1")).To(BeZero())
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": `{"at":"2026-03-01T12:00:00Z"}`})).To(ConsistOf(types.UID("u1")))
 	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:01Z"}`})).To(ConsistOf(types.UID("u0")))
 	g.Expect(learn(nil)).To(BeEmpty())
-	g.Expect(known.AskedAt("u0")).To(BeZero())
+	g.Expect(known.RequestedAt("u0")).To(BeZero())
 }

@@ -44,7 +44,7 @@ func TestOrdersAreBounded(t *testing.T) {
 	for i := range 40 {
 		fixture.InSpec(v1alpha1.OrderSwitchoverTo, "rss-db-1", fmt.Sprintf("n%d", i)).Into(w)
 		f := facts.Derive(w)
-		w.Set.Status.Orders = f.Record.Orders.Ended(f.Now, f.Record.Orders.Open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
+		w.Set.Status.Orders = f.Record.Orders.WithResult(f.Now, f.Record.Orders.Open(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
 	}
 	var ids []string
 	for _, x := range w.Set.Status.Orders {

@@ -34,7 +34,7 @@ func TestW10NoMemberIsTakenDownUntried(t *testing.T) {
 		}
 	}
 	refused := fixture.With(func(w *facts.World) {
-		w.Trial = facts.RefusedTrial{Text: "pods are forbidden: policy", At: fixture.Ago(29 * time.Second)}
+		w.RefusedDryRun = facts.RefusedDryRun{Text: "pods are forbidden: policy", At: fixture.Ago(29 * time.Second)}
 	})
 	fixture.Check(t, []fixture.Row{
 		{"W10 no stop after a refused trial", fixture.WorldOf(fixture.SetOf(3, 1), fixture.Pod(0).Primary().Outdated(), fixture.Pod(1).Secondary().Outdated(), fixture.Pod(2).Secondary().Outdated(), refused), nil},

@@ -37,8 +37,8 @@ func TestPolicies(t *testing.T) {
 		if got := spec.PrimariesWanted(r.set); got != r.primaries {
 			t.Errorf("%s: %d primaries", r.name, got)
 		}
-		if spec.Exclusive(r.set) != r.exclusive || spec.HasSecondaries(r.set) != r.follows || spec.HandsOver(r.set) != r.hands {
-			t.Errorf("%s: exclusive %t, secondaries %t, hands over %t", r.name, spec.Exclusive(r.set), spec.HasSecondaries(r.set), spec.HandsOver(r.set))
+		if spec.NeedsFinalizer(r.set) != r.exclusive || spec.HasSecondaries(r.set) != r.follows || spec.HandsOver(r.set) != r.hands {
+			t.Errorf("%s: exclusive %t, secondaries %t, hands over %t", r.name, spec.NeedsFinalizer(r.set), spec.HasSecondaries(r.set), spec.HandsOver(r.set))
 		}
 	}
 }

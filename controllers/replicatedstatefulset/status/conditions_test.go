@@ -104,7 +104,7 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 		{"with a timeout", blocked(fixture.Recreating(fixture.SetOf(3, 1), "2m")), command + "its claims are kept. The operator deletes the pod after 12:01:20 (spec.failover.recreateUnresponsiveAfter), when the sequences of 2 members are known"},
 		{"W10 with a refused trial of the new pod", fixture.WorldOf(fixture.Recreating(fixture.SetOf(3, 1), "2m"), fixture.Pod(0).Idle().Sequence("9"), fixture.Pod(1).Quiet(4*time.Minute), fixture.Pod(2).Secondary().Sequence("9"), fixture.Lost(5*time.Minute),
 			fixture.With(func(w *facts.World) {
-				w.Trial = facts.RefusedTrial{Text: "pods are forbidden: policy", At: fixture.Ago(9 * time.Second)}
+				w.RefusedDryRun = facts.RefusedDryRun{Text: "pods are forbidden: policy", At: fixture.Ago(9 * time.Second)}
 			})),
 			command + "its claims are kept; the operator does not delete it, because the API server would not create its new pod; correct the policy or quota that refuses it: pods are forbidden: policy"},
 		{"without claims", blocked(fixture.Unclaimed(fixture.SetOf(3, 1))), command + "the operator does not delete it, because it has no claim, and its data would be lost"},

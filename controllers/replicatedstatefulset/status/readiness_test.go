@@ -22,9 +22,9 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 	made := fixture.With(func(w *facts.World) { w.Set.CreationTimestamp = fixture.MetaTime(time.Hour) })
 	paused := fixture.With(func(w *facts.World) { w.Set.Spec.Paused = true })
 	stopped := fixture.With(func(w *facts.World) { w.Set.Status.RestoreReplicas, w.Stateful.Spec.Replicas = 3, ptr.To(int32(0)) })
-	noSecret := fixture.With(func(w *facts.World) { w.Missing = []string{"db-tls"} })
+	noSecret := fixture.With(func(w *facts.World) { w.MissingSecrets = []string{"db-tls"} })
 	refused := fixture.With(func(w *facts.World) { w.Refused = "patch statefulset rss-db: denied by policy" })
-	excess := fixture.With(func(w *facts.World) { w.Excess = "it selects 101 ConfigMaps; the max is 100" })
+	excess := fixture.With(func(w *facts.World) { w.WhyRulesIgnored = "it selects 101 ConfigMaps; the max is 100" })
 	invalid := fixture.With(func(w *facts.World) {
 		w.Invalid = "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it"
 	})

@@ -102,7 +102,7 @@ func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 
 func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
 	p := rules.Decide(facts.Derive(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Of("d").Old(), fixture.Waiting("b").Of("d").HeldFor(time.Second))))
-	if want := spec.RestsAfter - time.Second; p.Wait != want {
+	if want := spec.GateSteadyAfter - time.Second; p.Wait != want {
 		t.Errorf("requeued after %s, want %s", p.Wait, want)
 	}
 	p = rules.Decide(facts.Derive(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Of("d"), fixture.Waiting("b").Of("d").HeldFor(time.Minute))))

@@ -47,7 +47,7 @@ func TestWhoDeletesOnTimeout(t *testing.T) {
 		{"DeleteOld", fixture.WorldOf(deletes()), true},
 		{"Wait", fixture.WorldOf(fixture.Held()), false},
 		{"an object that is terminating", fixture.WorldOf(deletes().Goes()), false},
-		{"an object above the limit", fixture.WorldWith(fixture.WorldOf(deletes()), func(w *facts.World) { w.Crowded = true }), false},
+		{"an object above the limit", fixture.WorldWith(fixture.WorldOf(deletes()), func(w *facts.World) { w.BeyondLimit = true }), false},
 		{"no object", fixture.WorldOf(nil), false},
 	} {
 		if got := r.w.DeletesOnTimeout(); got != r.want {

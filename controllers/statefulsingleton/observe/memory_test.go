@@ -14,7 +14,7 @@ func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
 		w := fixture.WorldOf(fixture.Singleton("db"), members...)
 		w.Now = fixture.Noon.Add(at)
 		m.Recall(w)
-		return members[0].HeldSince
+		return members[0].AtGateSince
 	}
 	if got := look(0, fixture.Waiting("a").Silent()); !got.IsZero() {
 		t.Errorf("a gate that does not run has start time %s", got)

@@ -33,7 +33,7 @@ func TestDrainThatReplacesFirst(t *testing.T) {
 		{"S42 a holder on a cordoned Node is detached from its ReplicaSet, which creates another pod", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving())), []string{detachA}},
 		{"W3 an annotation that a policy adds to the budget is kept", annotatedBudget(fixture.WorldOf(fixture.Replacing(), leaving().Apart())), nil},
 		{"S42 a detached holder is not detached again", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart())), nil},
-		{"S42 a detached holder keeps running while its successor has just reached its gate", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart(), successor().HeldFor(spec.RestsAfter/2))), nil},
+		{"S42 a detached holder keeps running while its successor has just reached its gate", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart(), successor().HeldFor(spec.GateSteadyAfter/2))), nil},
 		{"S42 a detached holder keeps running while its successor is starting", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart(), successor().Coming())), nil},
 		{"S42 a detached holder keeps running while its successor is unschedulable", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart(), successor().Unscheduled())), nil},
 		{"S42 a detached holder is deleted when its successor waits at its gate", fixture.Budgeted(fixture.WorldOf(fixture.Replacing(), leaving().Apart(), successor())), []string{leavesA}},

@@ -20,7 +20,7 @@ func TestSurge(t *testing.T) {
 		{"of several pods without the gate none is deleted", fixture.WorldOf(fixture.Singleton("db").Held("x", 1), ofDeployment(fixture.Ungated("a")).Protect().Old(), ofDeployment(fixture.Ungated("c")).Protect().Old(), ofDeployment(fixture.Waiting("b"))), nil},
 		{"the old pod is not deleted before the new one has reached its gate", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)).Old(), ofDeployment(fixture.Waiting("b")).Silent()), nil},
 		{"the old pod is not deleted when the new one has just reached its gate", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)).Old(), ofDeployment(fixture.Waiting("b")).HeldFor(time.Second)), nil},
-		{"the old pod is deleted when the new one has been at its gate long enough", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)).Old(), ofDeployment(fixture.Waiting("b")).HeldFor(spec.RestsAfter)), []string{deletesA}},
+		{"the old pod is deleted when the new one has been at its gate long enough", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)).Old(), ofDeployment(fixture.Waiting("b")).HeldFor(spec.GateSteadyAfter)), []string{deletesA}},
 		{"a pod without an old pod starts immediately", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Waiting("b")).HeldFor(0)), []string{fixture.GrantB}},
 		{"the old pod is not deleted for a pod whose image cannot be pulled", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)).Old(), ofDeployment(fixture.Waiting("b")).Stuck("ErrImagePull")), nil},
 		{"a standby of the same revision deletes no pod", fixture.WorldOf(fixture.Held(), ofDeployment(fixture.Granted("a", 1)), ofDeployment(fixture.Waiting("b"))), nil},

@@ -50,7 +50,7 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 		{Sentence: "the image of the new revision cannot be pulled for an hour", Kstatus: failed}: fixture.WorldOf(late, old(), next("ErrImagePull")),
 		{Sentence: "three pods without the gate run", Kstatus: failed}:                            fixture.WorldOf(fixture.Singleton("db"), fixture.Ungated("a").Serving(), fixture.Ungated("b").Serving(), fixture.Ungated("c").Serving()),
 		{Sentence: "the younger of two overlapping objects", Kstatus: failed}:                     fixture.WorldWith(fixture.WorldOf(younger, fixture.Waiting("a")), sees(older)),
-		{Sentence: "the namespace has too many objects", Kstatus: failed}:                         fixture.WorldWith(fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a")), func(w *facts.World) { w.Crowded = true }),
+		{Sentence: "the namespace has too many objects", Kstatus: failed}:                         fixture.WorldWith(fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a")), func(w *facts.World) { w.BeyondLimit = true }),
 		{Sentence: "a policy refuses a write", Kstatus: failed}:                                   fixture.WorldWith(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Serving()), func(w *facts.World) { w.Refused = "patch pod a: denied" }),
 		{Sentence: "the spec is invalid", Kstatus: failed}:                                        fixture.WorldWith(fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a")), func(w *facts.World) { w.Invalid = "spec.selector: Invalid value" }),
 	}
