@@ -33,8 +33,8 @@ func TestStatesOfAMember(t *testing.T) {
 		if m.State != r.state || m.CouldBeFirst() != r.first || m.Degraded() != r.degraded {
 			t.Errorf("%s: %s; could be the first primary %t, degraded %t", r.name, m.State, m.CouldBeFirst(), m.Degraded())
 		}
-		if m.Resists() != r.resists || m.NeedsStop() != r.stops || m.OutOfReach() == r.reached {
-			t.Errorf("%s: resists %t, needs a stop %t, out of reach %t", r.name, m.Resists(), m.NeedsStop(), m.OutOfReach())
+		if m.RefusesToStepDown() != r.resists || m.NeedsStop() != r.stops || m.OutOfReach() == r.reached {
+			t.Errorf("%s: resists %t, needs a stop %t, out of reach %t", r.name, m.RefusesToStepDown(), m.NeedsStop(), m.OutOfReach())
 		}
 	}
 }

@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
@@ -24,7 +23,6 @@ func TestPriorities(t *testing.T) {
 		{"an outdated pod", []fixture.Thing{fixture.Pod(0).Primary(), fixture.Pod(1).Secondary().Outdated()}, "update a pod"},
 		{"an outdated pod without a running member", []fixture.Thing{fixture.Pod(0).Primary(), fixture.Pod(1).Idle().Outdated()}, "recreate outdated pods without a running member"},
 		{"two primaries", []fixture.Thing{fixture.Pod(0).Primary(), fixture.Pod(1).Primary()}, "stop surplus primaries"},
-		{"a set that is being deleted", []fixture.Thing{fixture.Pod(0).Idle(), fixture.Pod(1).Idle(), fixture.DeletedSince(time.Minute)}, "finish the deletion"},
 	} {
 		p := rules.Decide(fixture.WorldOf(fixture.SetOf(2, 1), r.things...))
 		if p.Rule != r.want {
