@@ -2,9 +2,7 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/test/faults/observer"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
@@ -26,68 +23,19 @@ import (
 // programs are witnesses: assertions about it use the witness's records.
 type application struct {
 	*Cluster
-	name   string
-	folder *observer.Folder
+	*probe
 	change []podChange
 }
 
-// application opens the folder of an application. Its objects are created later.
+// application returns an application with an overlap probe. Its objects are created later.
 func (c *Cluster) application(name string, change ...podChange) *application {
-	folder, err := observer.Open(filepath.Join(c.Shared, c.Namespace, name))
-	c.check(err)
-	a := &application{Cluster: c, name: name, folder: folder, change: change}
-	*c.witnesses = append(*c.witnesses, a)
-	return a
-}
-
-// witnessed wraps a promise to fail also if two programs ran at the same time, in addition to any
-// other failure.
-func witnessed(run func(context.Context, *Cluster)) func(context.Context, *Cluster) {
-	return func(ctx context.Context, c *Cluster) {
-		err := c.Kept(func(own *Cluster) { run(ctx, own) })
-		for _, a := range *c.witnesses {
-			a.folder.Close()
-			err = errors.Join(err, a.faultless())
-		}
-		c.check(err)
-		c.Expect(*c.witnesses).NotTo(BeEmpty(), "no overlap probe was queried")
-	}
-}
-
-// faultless returns an error for each pair of programs that ran at the same time.
-func (a *application) faultless() error {
-	runs, err := a.folder.Runs()
-	if err != nil {
-		return fmt.Errorf("the overlap probe of %s: %w", a.name, err)
-	}
-	for _, o := range testimony.Overlaps(runs, testimony.Now()) {
-		err = errors.Join(err, fmt.Errorf("in %s the programs of %s and %s ran together for %s: %s",
-			a.name, o.First.Pod, o.Second.Pod, o.Length, story(runs)))
-	}
-	return err
-}
-
-// story formats runs as text, with times relative to the start of the first run.
-func story(runs []testimony.Run) string {
-	words := make([]string, 0, len(runs))
-	for _, r := range runs {
-		since := func(at int64) string { return time.Duration(at - runs[0].Start).Round(time.Millisecond).String() }
-		end := "now"
-		if !r.Alive() {
-			end = since(r.End)
-		}
-		words = append(words, fmt.Sprintf("%s on %s from %s to %s", r.Pod, r.Node, since(r.Start), end))
-	}
-	if most := 8; len(words) > most {
-		words = append([]string{"…"}, words[len(words)-most:]...)
-	}
-	return strings.Join(words, ", ")
+	return &application{Cluster: c, probe: c.probe(name), change: change}
 }
 
 // one waits until exactly one program runs, and it is not one of the given runs.
 func (a *application) one(ctx context.Context, before ...testimony.Run) testimony.Run {
 	var found testimony.Run
-	a.until(ctx, "one program of "+a.name+" to run", func(context.Context) {
+	a.until(ctx, "one program of "+a.Name+" to run", func(context.Context) {
 		runs := a.runs()
 		live := slices.DeleteFunc(slices.Clone(runs), func(r testimony.Run) bool { return !r.Alive() })
 		a.Expect(live).To(HaveLen(1), "%d programs run: %s", len(live), story(runs))
@@ -99,21 +47,21 @@ func (a *application) one(ctx context.Context, before ...testimony.Run) testimon
 
 // none waits until no program runs.
 func (a *application) none(ctx context.Context) {
-	a.until(ctx, "no program of "+a.name+" to run", func(context.Context) {
+	a.until(ctx, "no program of "+a.Name+" to run", func(context.Context) {
 		a.Expect(pods(a.living())).To(BeEmpty(), "they run")
 	})
 }
 
 // several waits until the given number of programs run at the same time.
 func (a *application) several(ctx context.Context, want int) {
-	a.until(ctx, fmt.Sprintf("%d programs of %s to run", want, a.name), func(context.Context) {
+	a.until(ctx, fmt.Sprintf("%d programs of %s to run", want, a.Name), func(context.Context) {
 		a.Expect(pods(a.living())).To(HaveLen(want))
 	})
 }
 
 // runs returns all programs so far.
 func (a *application) runs() []testimony.Run {
-	runs, err := a.folder.Runs()
+	runs, err := a.Folder.Runs()
 	a.check(err)
 	return runs
 }
@@ -182,7 +130,7 @@ func (a *application) hold(ctx context.Context, change ...func(*v1.StatefulSingl
 
 func (a *application) singleton(ctx context.Context) *v1.StatefulSingleton {
 	var s v1.StatefulSingleton
-	a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.name}, &s))
+	a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, &s))
 	return &s
 }
 
@@ -240,7 +188,7 @@ func (a *application) pods(ctx context.Context) []corev1.Pod {
 // that a program has run, so that the first pod is not among these.
 func (a *application) held(ctx context.Context, want int) []corev1.Pod {
 	var found []corev1.Pod
-	a.until(ctx, fmt.Sprintf("%d pods of %s to be at the gate", want, a.name), func(ctx context.Context) {
+	a.until(ctx, fmt.Sprintf("%d pods of %s to be at the gate", want, a.Name), func(ctx context.Context) {
 		pods := a.pods(ctx)
 		runs := a.runs()
 		found = slices.DeleteFunc(pods, func(p corev1.Pod) bool {

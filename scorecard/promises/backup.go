@@ -2,8 +2,6 @@ package promises
 
 import (
 	"context"
-	"os"
-	"strings"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,10 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterlabs "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	enge "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	fissile "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 	"github.com/stateful-operator/stateful-operator/test/velero"
 )
 
@@ -32,28 +26,20 @@ var Backup = []Promise{
 type backedUp struct {
 	*Cluster
 	backup velero.Backup
-	coder  *enge.StatefulCluster
-	db     *replica
-	books  *extended
-	mail   *application
-	// members are the pods of coder, mailed is the run of mail, and written is the content of db.
-	// All are from before the deletion.
-	members map[string]corev1.Pod
-	mailed  testimony.Run
-	written string
+	coder  *restoredCluster
+	db     *restoredLedger
+	books  *restoredExtended
+	mail   *restoredSingleton
 }
 
-func (c *Cluster) backedUp(ctx context.Context) *backedUp {
-	b := &backedUp{Cluster: c, coder: c.newSet(2)}
-	b.members = c.create(ctx, b.coder)
-	b.db = c.ledger(ctx, "db", 3)
-	b.books = c.extended("books", 2, onClaims, patiently)
-	b.books.create(ctx)
-	b.mail, _ = c.running(ctx, 2, "mail")
-	b.mailed = b.mail.one(ctx)
-	b.db.goesOnWriting(ctx)
-	b.db.stopClient(ctx)
-	b.written = b.db.log(ctx, b.db.primary(ctx))
+// backUp creates an object of each kind, backs the namespace up, and deletes it.
+func (c *Cluster) backUp(ctx context.Context) *backedUp {
+	b := &backedUp{Cluster: c}
+	b.coder = c.clusterToRestore(ctx)
+	b.db = c.ledgerToRestore(ctx)
+	b.books = c.extendedToRestore(ctx, books)
+	b.mail = c.singletonToRestore(ctx)
+	b.db.Quiesce(ctx)
 
 	free := c.keepVolumes(ctx)
 	var err error
@@ -61,12 +47,14 @@ func (c *Cluster) backedUp(ctx context.Context) *backedUp {
 	c.check(err)
 	c.during("delete the namespace", func() { c.emptyNamespace(ctx) })
 	free(ctx)
-	// Clear the objects so that no field of an old status remains after a read.
-	b.coder = &enge.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.coder.Name}}
-	b.db.set = &clusterlabs.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.db.set.Name}}
-	b.books.set = &fissile.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.books.set.Name}}
+	b.coder.Forget()
+	b.db.Forget()
+	b.books.Forget()
 	return b
 }
+
+// books is the name of the ExtendedStatefulSet.
+const books = "books"
 
 // restore restores the backup, and returns the objects that were refused.
 func (b *backedUp) restore(ctx context.Context, name string, o velero.Options) map[string]error {
@@ -74,45 +62,24 @@ func (b *backedUp) restore(ctx context.Context, name string, o velero.Options) m
 	return b.backup.Restore(ctx, b.Client, o)
 }
 
-// adopt annotates the claims of the StatefulCluster for adoption.
-func (b *backedUp) adopt(ctx context.Context) {
-	for _, claim := range b.claims(ctx) {
-		if claim.Labels[enge.LabelCluster] == b.coder.Name {
-			change(ctx, b.Cluster, &claim, func(o *corev1.PersistentVolumeClaim) {
-				metav1.SetMetaDataAnnotation(&o.ObjectMeta, enge.AnnotationAdopt, b.coder.Name)
-			})
-		}
-	}
-}
-
 // comesBack waits until all objects run on their previous data.
 func (b *backedUp) comesBack(ctx context.Context, claims map[string]types.UID) {
-	for name := range b.settle(ctx, b.coder) {
-		b.Expect(b.members).To(HaveKey(name))
-		starts := b.exec(ctx, types.NamespacedName{Namespace: b.Namespace, Name: name}, "diary", "/bin/sh", "-c", "cat /data/starts")
-		b.Expect(strings.Count(starts, "\n")).To(BeNumerically(">", 1), "starts listed in the diary of %s: %q", name, starts)
-	}
-	b.books.serves(ctx, 1)
-	for name := range b.books.pods(ctx) {
-		told := b.books.shell(ctx, name, "cat /data/diary")
-		b.Expect(strings.Count(told, "begin 1")).To(BeNumerically(">", 1), "diary of %s: %q", name, told)
-	}
-	b.mail.active(ctx, b.mail.one(ctx, b.mailed))
-	b.Expect(b.db.log(ctx, b.db.primary(ctx))).To(HavePrefix(b.written), "entries acknowledged before the backup exist")
-	b.check(os.Rename(b.db.history(b.db.folder), b.db.history(b.db.folder)+".before"))
-	b.db.writes(ctx)
+	b.coder.ComesBack(ctx)
+	b.books.ComesBack(ctx)
+	b.mail.ComesBack(ctx)
+	b.db.ComesBack(ctx)
 	b.Expect(b.claimUIDs(ctx)).To(Equal(claims), "no claim is created or deleted")
 }
 
 // restoredInSteps follows the steps of docs/backup.md.
 func restoredInSteps(ctx context.Context, c *Cluster) {
-	b := c.backedUp(ctx)
+	b := c.backUp(ctx)
 	inOrder := func(name string, o velero.Options) {
 		c.Expect(b.restore(ctx, name, o)).To(BeEmpty(), "restore %s", name)
 	}
 	inOrder("data", velero.Options{Only: []string{"PersistentVolumeClaim", "ConfigMap", "Secret"}})
 	claims := c.claimUIDs(ctx)
-	b.adopt(ctx)
+	b.coder.Adopt(ctx)
 	inOrder("objects", velero.Options{Only: velero.Ours})
 	selector, err := labels.Parse("!enge.me/cluster,!fissile.cloudfoundry.org/extendedstatefulset,rss-operator-managed!=true")
 	c.check(err)
@@ -123,22 +90,22 @@ func restoredInSteps(ctx context.Context, c *Cluster) {
 // restoredAtOnce restores everything at once, and repairs the result with the commands of
 // docs/backup.md.
 func restoredAtOnce(ctx context.Context, c *Cluster) {
-	b := c.backedUp(ctx)
+	b := c.backUp(ctx)
 	refused := b.restore(ctx, "all", velero.Options{})
 	// The webhook refuses it if it already sees the objects restored a moment before. Otherwise it
 	// becomes Degraded.
 	delete(refused, "ReplicatedStatefulSet db")
 	c.Expect(refused).To(BeEmpty())
 	claims := c.claimUIDs(ctx)
-	c.degraded(ctx, b.coder, enge.ReasonRestoredClaims)
-	for _, made := range []client.MatchingLabels{{"rss-operator-managed": "true"}, {"fissile.cloudfoundry.org/extendedstatefulset": "books"}} {
+	b.coder.ReportsClaims(ctx)
+	for _, made := range []client.MatchingLabels{{"rss-operator-managed": "true"}, {"fissile.cloudfoundry.org/extendedstatefulset": books}} {
 		for _, kind := range []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}} {
 			c.check(c.Client.DeleteAllOf(ctx, kind, client.InNamespace(c.Namespace), made))
 		}
 	}
 	c.Expect(b.restore(ctx, "objects", velero.Options{Only: velero.Ours})).To(BeEmpty())
 	c.check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Namespace), client.MatchingLabels{velero.LabelRestore: "all"}))
-	b.adopt(ctx)
+	b.coder.Adopt(ctx)
 	c.during("after the repair", func() { b.comesBack(ctx, claims) })
 }
 

@@ -134,9 +134,9 @@ func (c *Cluster) narrow(ctx context.Context) {
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.DefaultResourceRequestsPrefix + scarce: resource.MustParse("0")}}}
 	c.put(ctx, quota)
 	c.until(ctx, "the quota to be enforced", func(ctx context.Context) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asks", Namespace: c.Namespace}, Spec: c.extended("asks", 1).set.Spec.Template.Spec.Template.Spec}
 		some := corev1.ResourceList{scarce: resource.MustParse("1")}
-		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: some, Limits: some}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asks", Namespace: c.Namespace}, Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "asks", Image: c.Image, Resources: corev1.ResourceRequirements{Requests: some, Limits: some}}}}}
 		err := c.Client.Create(ctx, pod, client.DryRunAll)
 		c.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "a pod that exceeds the quota should be refused")
 	})

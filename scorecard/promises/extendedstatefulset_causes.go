@@ -93,7 +93,7 @@ func extendedReports(ctx context.Context, c *Cluster) {
 		good := *pod
 		*pod = edited(good, s.edit)
 		own.put(ctx, x.set)
-		return kept{x.set, func(ctx context.Context) {
+		return kept{object: x.set, correct: func(ctx context.Context) {
 			x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) {
 				s.Template.Spec.Template.Spec, s.UpdateStrategy.UpdateNotReady = good, true
 			})

@@ -226,7 +226,7 @@ func (x *extended) tracked(ctx context.Context, name string, want bool) {
 				continue
 			}
 			x.Expect(want).To(BeTrue(), "finalizers and references are %+v", o)
-			x.Expect(o.Kind != v1alpha1.Kind || o.Name != x.set.Name || o.Controller != nil && *o.Controller || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion).To(BeFalse(), "the owner reference is %+v", o)
+			x.Expect(o.Kind != v1alpha1.Kind || o.Name != x.set.Name || (o.Controller != nil && *o.Controller) || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion).To(BeFalse(), "the owner reference is %+v", o)
 			return
 		}
 		x.Expect(want).To(BeFalse(), "its owners are %+v", object.GetOwnerReferences())
@@ -238,7 +238,7 @@ func (x *extended) spared(ctx context.Context, before map[string]client.Object) 
 	for name, was := range before {
 		now := x.object(name, "")
 		got := x.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
-		if apierrors.IsNotFound(got) || got == nil && (now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil) {
+		if apierrors.IsNotFound(got) || (got == nil && (now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil)) {
 			got = fmt.Errorf("%s of the user was adopted", name)
 		}
 		x.check(got)

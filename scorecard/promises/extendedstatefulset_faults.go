@@ -156,7 +156,7 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) {
 		defer c.nodesReady(context.WithoutCancel(ctx))
 		defer func() { c.check(c.Nodes.StartNode(lost.Spec.NodeName)) }()
 		x.says(ctx, "that it rolls the version back", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
-			return s.Phase == v1alpha1.PhaseStale || s.Update != nil && s.Update.Returning
+			return s.Phase == v1alpha1.PhaseStale || (s.Update != nil && s.Update.Returning)
 		})
 	}()
 	x.takenBack(ctx, v1alpha1.PhaseStale, 1)

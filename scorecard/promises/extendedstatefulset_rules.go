@@ -179,7 +179,7 @@ func singleActive(ctx context.Context, c *Cluster) {
 		end(was)
 		another := func(names []string) bool {
 			now := x.uidOf(ctx, was)
-			return anyone(names) && (names[0] != was || now != "" && now != uid)
+			return anyone(names) && (names[0] != was || (now != "" && now != uid))
 		}
 		before = x.active(ctx, "a pod other than "+was+" to be active", another)
 	}

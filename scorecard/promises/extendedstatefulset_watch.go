@@ -144,7 +144,7 @@ func follow(ctx context.Context, from rest.Interface, resource, namespace string
 	return nil
 }
 
-// The rules.
+// Rules that hold for the pods of a set at any moment.
 
 // serving reports whether a pod of the set counts for its capacity.
 func serving(p *corev1.Pod, set string) bool {

@@ -31,6 +31,7 @@ func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label s
 	return all[:zones], label
 }
 
+// node returns a Node with only a name.
 func node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

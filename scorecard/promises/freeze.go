@@ -21,11 +21,23 @@ import (
 
 // Freeze lists promises of the operator for all kinds. A leader that is frozen for longer than its
 // lease and then resumes must not change anything that its successor has done. See freeze_trial.go
-// for how a leader is frozen, and freeze_scenarios.go for the scenarios.
+// for how a leader is frozen. The scenarios are those of each kind.
 var Freeze = []Promise{
 	core(Promise{Name: "V3 SC-33 a leader that was frozen leaves the lease to its successor", Site: OperatorSite, Faults: true, Run: parked(leavesTheLease)}),
 	{Name: "V2 SC-33 SC-36 a leader that was frozen at any write creates nothing twice", Site: OperatorSite, Faults: true, Run: parked(makesNothingTwice)},
 }
+
+// scenarios are those of all kinds.
+var scenarios = slices.Concat(clusterScenarios, ledgerScenarios, extendedScenarios, singletonScenarios)
+
+// nothing is the scenario without any action.
+var nothing = scenario{Name: "nothing", Kind: "StatefulCluster", Begin: func(context.Context, *Cluster) (run, judge step) {
+	noop := func(context.Context) {}
+	return noop, noop
+}}
+
+// singletons is a kind for which the operator guards all pods that it watches.
+const singletons = "StatefulSingleton"
 
 // parked wraps a promise. The operator of the cluster only serves webhooks meanwhile, so that the
 // operators that the promise starts can act.
@@ -84,11 +96,11 @@ func leavesTheLease(ctx context.Context, c *Cluster) {
 // makesNothingTwice runs the scenarios of each kind, first without and then with freezes. Different
 // kinds run concurrently.
 func makesNothingTwice(ctx context.Context, c *Cluster) {
-	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !strings.Contains(s.name, c.Fault) })
+	chosen := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return !strings.Contains(s.Name, c.Fault) })
 	c.Expect(chosen).NotTo(BeEmpty(), "no scenario has %q in its name", c.Fault)
 	byKind := map[string][]scenario{}
 	for _, s := range chosen {
-		byKind[s.kind] = append(byKind[s.kind], s)
+		byKind[s.Kind] = append(byKind[s.Kind], s)
 	}
 	c.Log("seed %d", c.Seed)
 	kinds := slices.Sorted(maps.Keys(byKind))
@@ -104,8 +116,8 @@ func makesNothingTwice(ctx context.Context, c *Cluster) {
 // undisturbed returns the outcome of a scenario without a freeze.
 func (c *Cluster) undisturbed(ctx context.Context, s scenario) outcome {
 	calm, err := c.freeze(ctx, freezing{scenario: s})
-	c.during(s.name+", undisturbed", func() { c.check(err) })
-	c.Log("%s: undisturbed it took %s", s.name, calm)
+	c.during(s.Name+", undisturbed", func() { c.check(err) })
+	c.Log("%s: undisturbed it took %s", s.Name, calm)
 	return calm
 }
 
@@ -113,7 +125,7 @@ func (c *Cluster) undisturbed(ctx context.Context, s scenario) outcome {
 func (c *Cluster) freezeSome(ctx context.Context, of []scenario, chance *rand.Rand) {
 	s := of[chance.IntN(len(of))]
 	calm := c.undisturbed(ctx, s)
-	c.Expect(calm.writes).NotTo(BeZero(), "%s: the operator wrote nothing", s.name)
+	c.Expect(calm.writes).NotTo(BeZero(), "%s: the operator wrote nothing", s.Name)
 	for range c.Freezes {
 		mode := freeze.Modes[chance.IntN(len(freeze.Modes))]
 		// The number of writes differs between runs.
@@ -139,7 +151,7 @@ func (c *Cluster) freezeAll(ctx context.Context, of []scenario) {
 		found = errors.Join(found, c.Kept(func(c *Cluster) {
 			calm := c.undisturbed(ctx, s)
 			limit := besideEachOther
-			if s.kind == singletons {
+			if s.Kind == singletons {
 				limit = 1 // the operator of one trial would act in the namespaces of others
 			}
 			modes := len(freeze.Modes)
@@ -159,14 +171,14 @@ func (c *Cluster) freezeAll(ctx context.Context, of []scenario) {
 func (c *Cluster) freezeAt(ctx context.Context, s scenario, calm outcome, at int, mode freeze.Mode) outcome {
 	trap := &freeze.Trap{At: at, Mode: mode}
 	got, err := c.freeze(ctx, freezing{scenario: s, trap: trap})
-	c.compare(fmt.Sprintf("%s, frozen at write %d of %d, %s", s.name, at, calm.writes, mode), calm, got, err)
+	c.compare(fmt.Sprintf("%s, frozen at write %d of %d, %s", s.Name, at, calm.writes, mode), calm, got, err)
 	return got
 }
 
 // freezeAsleep freezes the leader before a scenario begins, and resumes it at the beginning.
 func (c *Cluster) freezeAsleep(ctx context.Context, s scenario, calm outcome) {
 	got, err := c.freeze(ctx, freezing{scenario: s, asleep: true})
-	c.compare(s.name+", frozen before it and resumed when it begins", calm, got, err)
+	c.compare(s.Name+", frozen before it and resumed when it begins", calm, got, err)
 }
 
 // compare reports differences between the outcomes with and without a freeze.

@@ -63,10 +63,7 @@ func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err erro
 		for _, w := range t.first.Proxy.Writes(func(w freeze.Write) bool { return w.Held }) {
 			got.frozen = w.String()
 		}
-		for _, a := range *t.witnesses {
-			a.folder.Close()
-			wrong = errors.Join(wrong, a.faultless())
-		}
+		wrong = errors.Join(wrong, t.overlaps())
 		c.check(errors.Join(wrong, t.wroteNothing(), t.oneSuccessor())) // the trial's own cluster may still be in use
 	})
 	return got, err
@@ -74,8 +71,8 @@ func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err erro
 
 // start starts both operators. The second starts when the first leads.
 func (t *freezeTrial) start(ctx context.Context, lease string) (err error) {
-	options := freeze.Options{Program: t.Program, Config: t.Config, Lease: lease, Namespace: t.Operator.Namespace, Kind: t.scenario.kind}
-	if t.scenario.kind != singletons {
+	options := freeze.Options{Program: t.Program, Config: t.Config, Lease: lease, Namespace: t.Operator.Namespace, Kind: t.scenario.Kind}
+	if t.scenario.Kind != singletons {
 		options.Watch = t.Namespace
 	} // otherwise the operator would block pods of other namespaces that have no guard
 	logs := filepath.Join("build", "freeze", lease)
@@ -102,7 +99,7 @@ func (t *freezeTrial) removeLease(ctx context.Context, name string) {
 
 // begin prepares the scenario and sets the trap.
 func (t *freezeTrial) begin(ctx context.Context) (judge step) {
-	t.run, judge = t.scenario.begin(ctx, t.Cluster)
+	t.run, judge = t.scenario.Begin(ctx, t.Cluster)
 	if t.trap == nil {
 		t.trap = &freeze.Trap{} // this trap only counts writes
 	}

@@ -93,7 +93,7 @@ func (r *replica) clientPod() *corev1.Pod {
 				// The short name needs only one DNS query: the pod's own namespace is searched
 				// first.
 				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary:%d", r.set.Name, ledgerset.Port),
-					"-history", history, "-every", cmp.Or(r.between, 250*time.Millisecond).String()},
+					"-history", history, "-every", cmp.Or(r.WriteInterval, 250*time.Millisecond).String()},
 				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerset.Evidence}},
 			}},
@@ -186,7 +186,7 @@ func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container 
 	return out
 }
 
-// tryExec is exec for commands that may fail.
+// tryExec is like exec, for commands that may fail.
 func (c *Cluster) tryExec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) (string, error) {
 	request := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: argv, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)

@@ -15,18 +15,22 @@ import (
 
 // Operations for objects of any kind.
 
+// put creates an object.
 func (c *Cluster) put(ctx context.Context, object client.Object) {
 	c.ExpectWithOffset(1, c.Client.Create(ctx, object)).To(plain{})
 }
 
+// read updates an object from the API server.
 func (c *Cluster) read(ctx context.Context, object client.Object) {
 	c.ExpectWithOffset(1, c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(plain{})
 }
 
+// list lists objects.
 func (c *Cluster) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	c.ExpectWithOffset(1, c.Client.List(ctx, list, options...)).To(plain{})
 }
 
+// remove requests the deletion of an object.
 func (c *Cluster) remove(ctx context.Context, object client.Object, options ...client.DeleteOption) {
 	c.ExpectWithOffset(1, c.Client.Delete(ctx, object, options...)).To(plain{})
 }
@@ -45,7 +49,7 @@ func (c *Cluster) gone(ctx context.Context, object client.Object) {
 	c.until(ctx, object.GetName()+" to be gone", func(ctx context.Context) {
 		uid := object.GetUID()
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
+		if apierrors.IsNotFound(err) || (err == nil && object.GetUID() != uid) {
 			return
 		}
 		c.check(errors.Join(err, fmt.Errorf("it exists, with finalizers %v", object.GetFinalizers())))

@@ -108,15 +108,16 @@ type Cluster struct {
 	// it. Freezes is the number of freezes for each kind; 0 means at each write.
 	Fault   string
 	Freezes int
+	// WriteInterval is the interval between two writes of a ledger's client. 0 means the default.
+	WriteInterval time.Duration
 	// Program is the path of the operator's program on this machine. It is empty if Nodes is nil.
 	Program string
 	// Log writes one line of progress.
 	Log func(format string, args ...any)
 
-	// between is the interval between two writes of a ledger's client. 0 means the default.
-	between time.Duration
-	// witnesses are all applications of this promise. Their programs must not overlap.
-	witnesses *[]*application
+	// witnesses are the overlap probes of all applications of this promise. Copies of the cluster
+	// share them.
+	witnesses *[]*probe
 	// fails is the function passed to failBy. while is the prefix of failure messages. cleanups run
 	// at the end.
 	fails    types.GomegaFailHandler
@@ -184,7 +185,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 // function that deletes it.
 func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	own := *c
-	own.witnesses, own.cleanups = new([]*application), nil
+	own.witnesses, own.cleanups = new([]*probe), nil
 	if c.fails != nil {
 		own.failBy(c.fails)
 	}

@@ -12,7 +12,7 @@ import (
 
 // replicatedReports has the member of each set kept from running, also by a command that fails.
 func replicatedReports(ctx context.Context, c *Cluster) {
-	failing := situation{"start", "StartFails: seed failed with exit code 1", func(*corev1.PodSpec) {}}
+	failing := situation{name: "start", words: "StartFails: seed failed with exit code 1", edit: func(*corev1.PodSpec) {}}
 	c.reportsAll(ctx, append(c.situations(), failing), func(own *Cluster, s situation) kept {
 		r := &replica{Cluster: own, set: own.dummy("w7-" + s.name)}
 		good := r.set.Spec.Pod.DeepCopy()
@@ -22,7 +22,7 @@ func replicatedReports(ctx context.Context, c *Cluster) {
 			r.set.Spec.Pod.Commands[v1alpha1.CommandSeed] = v1alpha1.Command{Command: []string{"/bin/sh", "-c", "exit 1"}, Timeout: "60s"}
 		}
 		own.put(ctx, r.set)
-		return kept{r.set, func(ctx context.Context) {
+		return kept{object: r.set, correct: func(ctx context.Context) {
 			r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod = *good })
 			r.whole(ctx)
 		}}

@@ -20,7 +20,7 @@ import (
 // with and without a handover. Without a handover, the entries acknowledged in that second are
 // lost.
 func drainPrimary(ctx context.Context, c *Cluster) {
-	c.between = 50 * time.Millisecond
+	c.WriteInterval = 50 * time.Millisecond
 	lost := 0
 	for try := 1; lost == 0 && try <= 3; try++ { // the drain may happen at a moment when the others have all entries
 		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow, (*replica).drainedOf)
@@ -34,14 +34,14 @@ func drainPrimary(ctx context.Context, c *Cluster) {
 // evictPrimary evicts a primary whose replication lags one second. Like with a descheduler, no node
 // is cordoned.
 func evictPrimary(ctx context.Context, c *Cluster) {
-	c.between = 50 * time.Millisecond
+	c.WriteInterval = 50 * time.Millisecond
 	c.losesNothing(ctx, "evicted", (*replica).evictedUntilGone)
 }
 
 // deletePrimary deletes the pod of a primary whose replication lags one second. Its preStop hook
 // sleeps: without the hook, the entries acknowledged in that second are lost.
 func deletePrimary(ctx context.Context, c *Cluster) {
-	c.between = 50 * time.Millisecond
+	c.WriteInterval = 50 * time.Millisecond
 	c.losesNothing(ctx, "held", (*replica).deleted, sleepsFirst)
 }
 
@@ -169,14 +169,14 @@ func (r *replica) evictedUntilGone(ctx context.Context, pod *corev1.Pod) (refuse
 	r.until(ctx, pod.Name+" to be gone", func(ctx context.Context) {
 		var now corev1.Pod
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now)
-		r.Expect(apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID).To(BeTrue(), "it is still there: %v", err)
+		r.Expect(apierrors.IsNotFound(err) || (err == nil && now.UID != pod.UID)).To(BeTrue(), "it is still there: %v", err)
 	})
 	return refused
 }
 
 // drainAll drains all nodes one after another while a client writes. Nothing else happens.
 func drainAll(ctx context.Context, c *Cluster) {
-	c.between = 10 * time.Millisecond
+	c.WriteInterval = 10 * time.Millisecond
 	rounds := 2
 	if c.long() {
 		rounds = 34 // about a hundred drains of a primary's node

@@ -107,7 +107,7 @@ func operatorDiesInFailover(ctx context.Context, t *trial) {
 // soakReplicated is `make soak-replicated`. With few runs it is a part of every test.
 func soakReplicated(ctx context.Context, c *Cluster) {
 	s := &trials{Cluster: c}
-	c.between = 50 * time.Millisecond // the denser the writes, the more of them meet a fault
+	c.WriteInterval = 50 * time.Millisecond // the denser the writes, the more of them meet a fault
 	chance := rand.New(rand.NewPCG(c.Seed, 56))
 	c.Log("seed %d: %d runs", c.Seed, c.Faults)
 	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, c.Fault) })

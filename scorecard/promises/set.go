@@ -89,6 +89,7 @@ func (c *Cluster) allPods(ctx context.Context, set *v1alpha1.StatefulCluster) ma
 	return found
 }
 
+// claims returns the claims of the namespace, by name.
 func (c *Cluster) claims(ctx context.Context) map[string]corev1.PersistentVolumeClaim {
 	var list corev1.PersistentVolumeClaimList
 	c.list(ctx, &list, client.InNamespace(c.Namespace))
@@ -114,6 +115,7 @@ func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) map
 	return live
 }
 
+// brief formats a status as one line.
 func brief(s v1alpha1.StatefulClusterStatus) string {
 	var conditions []string
 	for _, c := range s.Conditions {

@@ -72,9 +72,9 @@ func soakWithoutGate(ctx context.Context, c *Cluster) {
 	s.run(ctx, 6, simple, scaled...)
 	s.report()
 	byClock, byLock := 0, 0
-	for _, a := range *c.witnesses {
-		a.folder.Close()
-		runs, err := a.folder.Runs()
+	for _, p := range c.probes() {
+		p.Folder.Close()
+		runs, err := p.Folder.Runs()
 		c.check(err)
 		for _, o := range testimony.Overlaps(runs, testimony.Now()) {
 			if o.Length > 0 {
@@ -172,7 +172,7 @@ func (s *subject) makePod(ctx context.Context) {
 
 func (s *subject) run(ctx context.Context) {
 	for _, a := range s.acts {
-		s.during(a.kind+" of "+s.name, func() { s.handOver(ctx, a) })
+		s.during(a.kind+" of "+s.Name, func() { s.handOver(ctx, a) })
 	}
 }
 
@@ -213,7 +213,7 @@ func (s *subject) prepare(ctx context.Context) {
 // settle waits until the status matches the witness, and the number of pods is right. The act may
 // end the program once more.
 func (s *subject) settle(ctx context.Context) {
-	s.until(ctx, s.name+" to settle", func(ctx context.Context) {
+	s.until(ctx, s.Name+" to settle", func(ctx context.Context) {
 		live := s.living()
 		s.Expect(len(live)).To(Equal(1), "%d programs run", len(live))
 		if s.soaking.gated {
@@ -233,8 +233,8 @@ func (s *subject) note(kind string, next testimony.Run) {
 	s.Expect(i).To(BeNumerically(">=", 0), "no run was before that of %s", next.Pod)
 	s.soaking.mu.Lock()
 	defer s.soaking.mu.Unlock()
-	s.soaking.done = append(s.soaking.done, handedOver{kind, s.name, gaps[i].Length})
-	s.Log("%3d %-16s %-9s gap %s", len(s.soaking.done), kind, s.name, gaps[i].Length.Round(time.Millisecond))
+	s.soaking.done = append(s.soaking.done, handedOver{kind, s.Name, gaps[i].Length})
+	s.Log("%3d %-16s %-9s gap %s", len(s.soaking.done), kind, s.Name, gaps[i].Length.Round(time.Millisecond))
 }
 
 // report prints the gaps by kind, and the total overlap.
@@ -245,8 +245,8 @@ func (s *soaking) report() {
 		byKind["all"] = append(byKind["all"], d.gap)
 	}
 	var overlap time.Duration
-	for _, a := range *s.witnesses {
-		runs, err := a.folder.Runs()
+	for _, p := range s.probes() {
+		runs, err := p.Folder.Runs()
 		s.check(err)
 		for _, o := range testimony.Overlaps(runs, testimony.Now()) {
 			overlap += o.Length

@@ -51,7 +51,7 @@ var acts = []act{
 func hasWorkload(s *subject) bool { return s.workload != nil }
 
 // takesAnyImage reports whether the gate of a subject needs no shell in the image.
-func takesAnyImage(s *subject) bool { return hasWorkload(s) && s.name != "script" }
+func takesAnyImage(s *subject) bool { return hasWorkload(s) && s.Name != "script" }
 
 // changesImages creates several revisions with two alternating images, without waiting for any of
 // them.
@@ -85,7 +85,7 @@ func crashes(ctx context.Context, s *subject, old testimony.Run) {
 	if s.restarted(ctx, old) {
 		s.delete(ctx, old)
 	} else {
-		s.check(s.folder.Kill(old.ID))
+		s.check(s.Folder.Kill(old.ID))
 	}
 }
 
@@ -96,12 +96,12 @@ func (s *subject) restarted(ctx context.Context, run testimony.Run) bool {
 // crashesAgain kills the program until its container is in back-off, and then deletes its pod.
 func crashesAgain(ctx context.Context, s *subject, old testimony.Run) testimony.Run {
 	restarted := s.restarted(ctx, old)
-	s.check(s.folder.Kill(old.ID))
+	s.check(s.Folder.Kill(old.ID))
 	last := old
 	if !restarted {
 		last = s.one(ctx, old)
 		s.Expect(last.UID).To(Equal(old.UID), "%s took over from %s, which restarts", last.Pod, old.Pod)
-		s.check(s.folder.Kill(last.ID))
+		s.check(s.Folder.Kill(last.ID))
 	}
 	s.goesOn(ctx, time.Second, nil)
 	s.delete(ctx, last)
@@ -147,7 +147,7 @@ func scales(ctx context.Context, s *subject, old testimony.Run) {
 
 // together waits until several programs run, which nothing prevents without the gate.
 func (s *subject) together(ctx context.Context) {
-	s.until(ctx, "several programs of "+s.name+" to run", func(context.Context) {
+	s.until(ctx, "several programs of "+s.Name+" to run", func(context.Context) {
 		live := s.living()
 		s.Expect(len(live)).To(BeNumerically(">=", 2), "%d runs", len(live))
 	})

@@ -187,6 +187,7 @@ func pendingIsReplaced(ctx context.Context, c *Cluster) {
 	c.Expect(back).To(BeFalse(), "%s returned", stuck)
 }
 
+// cordon cordons or uncordons several nodes.
 func (c *Cluster) cordon(ctx context.Context, nodes []corev1.Node, on bool) {
 	for _, n := range nodes {
 		c.closed(ctx, n.Name, on)

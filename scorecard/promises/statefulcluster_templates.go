@@ -78,7 +78,7 @@ func clusterReports(ctx context.Context, c *Cluster) {
 		good := set.Spec.Template.Spec
 		set.Spec.Template.Spec = edited(good, s.edit)
 		own.put(ctx, set)
-		return kept{set, func(ctx context.Context) {
+		return kept{object: set, correct: func(ctx context.Context) {
 			own.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec = good })
 			own.settle(ctx, set)
 		}}

@@ -74,10 +74,12 @@ func scribed(p Promise) Promise {
 	return p
 }
 
+// together returns a promise whose programs must not overlap. It can run at the same time as others.
 func together(name string, keep func(context.Context, *Cluster)) Promise {
 	return Promise{Name: name, Faults: true, Site: SharedSite, Run: witnessed(keep)}
 }
 
+// alone returns a promise whose programs must not overlap. It runs on a site of its own.
 func alone(site Site, name string, keep func(context.Context, *Cluster)) Promise {
 	return Promise{Name: name, Faults: true, Site: site, Run: witnessed(keep)}
 }
@@ -105,6 +107,7 @@ func (a *application) ready(ctx context.Context, run testimony.Run) {
 	})
 }
 
+// podCondition reports whether a condition of a pod is True.
 func podCondition(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == condition {
@@ -116,7 +119,7 @@ func podCondition(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 
 func surgeRollout(ctx context.Context, c *Cluster) {
 	a := c.application("surge", behave("WITNESS_STOP_AFTER", "4s"), grace(30))
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: a.Namespace},
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: a.Namespace},
 		Spec: corev1.ServiceSpec{Selector: a.set().Labels(), Ports: []corev1.ServicePort{{Port: 80}}}}
 	a.hold(ctx)
 	c.put(ctx, service)
@@ -161,7 +164,7 @@ func (a *application) log(ctx context.Context, pod *corev1.Pod) string {
 // noEndpoint checks that a pod is not a Ready endpoint of the application's Service.
 func (a *application) noEndpoint(ctx context.Context, pod string) {
 	var slices discoveryv1.EndpointSliceList
-	a.list(ctx, &slices, client.InNamespace(a.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: a.name})
+	a.list(ctx, &slices, client.InNamespace(a.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: a.Name})
 	for _, s := range slices.Items {
 		for _, e := range s.Endpoints {
 			a.Expect(e.TargetRef != nil && e.TargetRef.Name == pod && (e.Conditions.Ready == nil || *e.Conditions.Ready)).To(BeFalse(), "%s waits and gets requests", pod)

@@ -25,7 +25,7 @@ import (
 // in its condition.
 func threeFromBefore(ctx context.Context, c *Cluster) {
 	a := c.application("beside")
-	defer a.folder.Close()
+	defer a.Folder.Close()
 	a.deploy(ctx, 3, surge())
 	a.several(ctx, 3)
 	a.hold(ctx)
@@ -77,7 +77,7 @@ func daemonSet(ctx context.Context, c *Cluster) {
 	c.list(ctx, &nodes)
 	a := c.application("daemons")
 	a.hold(ctx)
-	c.put(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: a.Namespace}, Spec: appsv1.DaemonSetSpec{
+	c.put(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: a.Name, Namespace: a.Namespace}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: a.set().Labels()}, Template: a.set().Template(),
 		UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}}})
 	a.takeTurns(ctx, len(nodes.Items))
@@ -102,7 +102,7 @@ func nativeSidecar(ctx context.Context, c *Cluster) {
 		side.Env = append(side.Env, corev1.EnvVar{Name: "WITNESS_DIR", Value: "/witness.d/side"}, corev1.EnvVar{Name: "WITNESS_STOP_AFTER", Value: "6s"})
 		t.Spec.InitContainers = append(t.Spec.InitContainers, side)
 	})
-	c.check(os.MkdirAll(filepath.Join(a.folder.Dir(), "side"), 0o777))
+	c.check(os.MkdirAll(filepath.Join(a.Folder.Dir(), "side"), 0o777))
 	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = v1.GateBinary })
 	a.deploy(ctx, 2, surge())
 	a.held(ctx, 1)

@@ -54,7 +54,7 @@ func drainedFirst(ctx context.Context, c *Cluster) {
 func (a *application) refuses(ctx context.Context, run testimony.Run) {
 	a.until(ctx, "evictions of "+run.Pod+" to be refused", func(ctx context.Context) {
 		var budget policyv1.PodDisruptionBudget
-		a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.name + ".singleton"}, &budget))
+		a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name + ".singleton"}, &budget))
 		a.Expect(budget.Status.DisruptionsAllowed).To(BeZero(), "its budget allows it")
 		a.Expect(budget.Status.ObservedGeneration).To(Equal(budget.Generation), "its budget was not reconciled yet")
 	})

@@ -24,7 +24,7 @@ func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() erro
 			c.during(what+", during a handover", func() { c.check(do()) })
 			c.during("the handover did not wait for the end of "+what, func() { a.stays(old) })
 			next := a.handover(ctx, "the end of the old program", func(testimony.Run) {
-				c.check(os.WriteFile(filepath.Join(a.folder.Dir(), mayEnd), nil, 0o644))
+				c.check(os.WriteFile(filepath.Join(a.Folder.Dir(), mayEnd), nil, 0o644))
 			})
 			a.active(ctx, next)
 			a.rolledOut(ctx, d)

@@ -59,7 +59,7 @@ func (c *Cluster) operatorParts() []*appsv1.Deployment {
 	}
 }
 
-// operatorPods selects the pods of operatorParts.
+// operatorPods selects the pods that reconcile objects and serve webhooks.
 func (c *Cluster) operatorPods() client.MatchingLabelsSelector {
 	selector, err := labels.Parse("control-plane in (controller-manager, webhook)")
 	c.check(err)
@@ -113,7 +113,7 @@ func webhookDown(ctx context.Context, c *Cluster) {
 
 func (a *application) refusedInOutage(ctx context.Context) {
 	_, err := a.tryPod(ctx, "ours")
-	a.Expect(err).To(MatchError(ContainSubstring("StatefulSingleton "+a.name)), "a matching pod should be refused by the guard with a reason")
+	a.Expect(err).To(MatchError(ContainSubstring("StatefulSingleton "+a.Name)), "a matching pod should be refused by the guard with a reason")
 	began := time.Now()
 	_, err = a.tryPod(ctx, "stranger", func(t *corev1.PodTemplateSpec) {
 		t.Labels = map[string]string{"app": "stranger"}
@@ -123,7 +123,7 @@ func (a *application) refusedInOutage(ctx context.Context) {
 	a.Log("a pod outside the object was created in %s without the webhook", time.Since(began).Round(time.Millisecond))
 	a.during("a pod that does not match", func() { a.check(err) })
 	a.until(ctx, "the other pod to run", func(context.Context) {
-		lines, err := a.folder.Lines()
+		lines, err := a.Folder.Lines()
 		a.check(err)
 		for _, l := range lines {
 			if l.What == testimony.Note && l.Text == "stranger" {
@@ -241,7 +241,7 @@ func releaseNow(ctx context.Context, c *Cluster) {
 func namespaceDeleted(ctx context.Context, c *Cluster) {
 	other := c.another(ctx)
 	a := other.application("leaving")
-	*c.witnesses = append(*c.witnesses, a)
+	c.addProbe(a.probe)
 	a.hold(ctx)
 	for _, name := range []string{"first", "second"} {
 		a.pod(ctx, name)

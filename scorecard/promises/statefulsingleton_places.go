@@ -19,7 +19,7 @@ import (
 // Nodes, volumes and namespaces of pods.
 
 // onNodes requires one of these nodes by affinity.
-func onNodes(names ...string) podChange {
+func onNodes(names ...string) func(*corev1.PodTemplateSpec) {
 	return func(t *corev1.PodTemplateSpec) {
 		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -102,7 +102,7 @@ func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace},
 		Spec: corev1.PersistentVolumeSpec{Capacity: size, AccessModes: all, StorageClassName: a.Namespace,
 			ClaimRef:               &corev1.ObjectReference{Namespace: a.Namespace, Name: witnessClaim},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: a.folder.Dir()}}}}
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: a.Folder.Dir()}}}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: witnessClaim, Namespace: a.Namespace},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: all, StorageClassName: &a.Namespace, VolumeName: volume.Name,
 			Resources: corev1.VolumeResourceRequirements{Requests: size}}}
@@ -146,7 +146,7 @@ func (c *Cluster) declareOff(ctx context.Context, tainted, removed *lostApplicat
 	c.remove(ctx, node(removed.run.Node))
 	for _, l := range []*lostApplication{tainted, removed} {
 		next := l.one(ctx, l.run)
-		c.Log("%s: the next program started %s after the node had been declared off", l.name, time.Since(began).Round(100*time.Millisecond))
+		c.Log("%s: the next program started %s after the node had been declared off", l.Name, time.Since(began).Round(100*time.Millisecond))
 		l.active(ctx, next)
 	}
 }

@@ -104,7 +104,7 @@ func restarts(ctx context.Context, c *Cluster) {
 	a.gateRestarts(ctx, &waiting[0])
 	a.stays(old)
 	before := a.says(ctx, "the holder", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
-	next := a.handover(ctx, "killed program", func(old testimony.Run) { c.check(a.folder.Kill(old.ID)) })
+	next := a.handover(ctx, "killed program", func(old testimony.Run) { c.check(a.Folder.Kill(old.ID)) })
 	after := a.singleton(ctx)
 	c.Expect(next.UID).To(Equal(old.UID), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
 	c.Expect(after.Status.Holder.Epoch).To(Equal(before.Status.Holder.Epoch), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
@@ -169,7 +169,7 @@ func nothingRuns(ctx context.Context, c *Cluster) {
 func (a *application) notedAfter(old, next testimony.Run, notes ...string) {
 	runs := a.runs()
 	old = runs[slices.IndexFunc(runs, func(r testimony.Run) bool { return r.ID == old.ID })]
-	lines, err := a.folder.Lines()
+	lines, err := a.Folder.Lines()
 	a.check(err)
 	for _, note := range notes {
 		i := slices.IndexFunc(lines, func(l testimony.Line) bool { return l.What == testimony.Note && l.Text == note && l.UID == next.UID })
@@ -188,7 +188,7 @@ func sideContainers(ctx context.Context, c *Cluster) {
 		side.Env = append(side.Env, corev1.EnvVar{Name: "WITNESS_DIR", Value: "/witness.d/side"})
 		t.Spec.Containers = append(t.Spec.Containers, side)
 	})
-	side, err := observer.Open(filepath.Join(a.folder.Dir(), "side"))
+	side, err := observer.Open(filepath.Join(a.Folder.Dir(), "side"))
 	c.check(err)
 	defer side.Close()
 	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.Containers = []string{witnessset.Program} })

@@ -52,7 +52,7 @@ func singletonReports(ctx context.Context, c *Cluster) {
 		d.Spec.Template.Spec = edited(good, s.edit)
 		own.put(ctx, object)
 		own.put(ctx, d)
-		return kept{object, func(ctx context.Context) {
+		return kept{object: object, correct: func(ctx context.Context) {
 			change(ctx, own, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec = good })
 		}}
 	})

@@ -44,14 +44,14 @@ func program(change func(*corev1.Container)) podChange {
 // application's own.
 func (a *application) set(change ...podChange) witnessset.Set {
 	s := witnessset.Set{
-		Name: a.name, Namespace: a.Namespace, Image: a.Witness, Grace: 2,
+		Name: a.Name, Namespace: a.Namespace, Image: a.Witness, Grace: 2,
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")},
 		Change:   slices.Concat(a.change, change),
 	}
 	if a.Scribe == "" {
-		s.Folder = a.folder.Dir()
+		s.Folder = a.Folder.Dir()
 	} else {
-		s.Scribe = a.scribed(a.folder.Dir())
+		s.Scribe = a.scribed(a.Folder.Dir())
 	}
 	return s
 }
