@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
@@ -34,10 +34,10 @@ var operator = client.ObjectKey{Namespace: "stateful-operator-system", Name: "st
 var work workshop
 
 type workshop struct {
-	Folder   string          // for temporary files
-	Operator string          // name of the operator's image
-	Tars     []string        // archives of all images
-	Images   promises.Images // images that promises run
+	Folder   string     // for temporary files
+	Operator string     // name of the operator's image
+	Tars     []string   // archives of all images
+	Images   kit.Images // images that promises run
 }
 
 // build builds all images. It boots the shared cluster at the same time, because almost all
@@ -57,27 +57,27 @@ func build(ctx context.Context) (w workshop, err error) {
 	both, beside := errgroup.WithContext(ctx)
 	both.Go(func() error { return w.writeImages(beside) })
 	both.Go(func() error {
-		if !chosen[promises.SharedSite] {
+		if !chosen[kit.SharedSite] {
 			return nil
 		}
-		_, err := up(beside, promises.SharedSite)
+		_, err := up(beside, kit.SharedSite)
 		return err
 	})
-	if err := both.Wait(); err != nil || !chosen[promises.SharedSite] {
+	if err := both.Wait(); err != nil || !chosen[kit.SharedSite] {
 		return w, err
 	}
-	return w, w.deploy(ctx, promises.SharedSite)
+	return w, w.deploy(ctx, kit.SharedSite)
 }
 
-// nameOf returns the name of a site's local cluster. With -in-turn, all sites of promises.Alone
+// nameOf returns the name of a site's local cluster. With -in-turn, all sites of kit.Alone
 // share one cluster.
-func nameOf(site promises.Site) string {
+func nameOf(site kit.Site) string {
 	name := cmp.Or(*keep, "promises")
-	if site == promises.SharedSite {
+	if site == kit.SharedSite {
 		return name
 	}
 	if *inTurn {
-		site = promises.Alone[0]
+		site = kit.Alone[0]
 	}
 	return name + "-" + string(site)
 }
@@ -91,12 +91,12 @@ func names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func up(ctx context.Context, site promises.Site) (*cluster.Cluster, error) {
+func up(ctx context.Context, site kit.Site) (*cluster.Cluster, error) {
 	return cluster.Up(ctx, cluster.Options{Name: nameOf(site), Nodes: 4, Version: *version, Log: GinkgoWriter})
 }
 
 // deploy loads all images into the cluster of a site and installs the operator.
-func (w workshop) deploy(ctx context.Context, site promises.Site) error {
+func (w workshop) deploy(ctx context.Context, site kit.Site) error {
 	local, err := cluster.Open(nameOf(site))
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 
 // powerOff powers off the nodes of a site, because running nodes cost as much CPU time as a
 // promise. The audit log of its API server is read when all promises have ended.
-func powerOff(site promises.Site) {
+func powerOff(site kit.Site) {
 	c := connected[nameOf(site)]
 	if c == nil || *keep != "" {
 		return
@@ -146,10 +146,10 @@ func takeDown(ctx context.Context) {
 }
 
 // connected are the clusters that this process uses, by name.
-var connected = map[string]*promises.Cluster{}
+var connected = map[string]*kit.Cluster{}
 
 // clusterOf returns the cluster of a site, with the operator installed.
-func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
+func clusterOf(ctx context.Context, site kit.Site) *kit.Cluster {
 	GinkgoHelper()
 	name := nameOf(site)
 	if c := connected[name]; c != nil {
@@ -161,14 +161,14 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 		var err error
 		local, err = up(ctx, site)
 		Expect(err).NotTo(HaveOccurred())
-		if site != promises.SharedSite {
+		if site != kit.SharedSite {
 			Expect(work.deploy(ctx, site)).To(Succeed())
 		}
 		kubeconfig = local.Kubeconfig()
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
-	c, err := promises.Connect(config)
+	c, err := kit.Connect(config)
 	Expect(err).NotTo(HaveOccurred())
 	c.Operator, c.Images = operator, work.Images
 	c.Handovers, c.Faults, c.Fault, c.Freezes, c.Seed = *handovers, *faults, *fault, *freezes, *seed
@@ -189,7 +189,7 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 }
 
 // operatorReady waits until every Deployment of the operator is available.
-func operatorReady(ctx context.Context, c *promises.Cluster) error {
+func operatorReady(ctx context.Context, c *kit.Cluster) error {
 	var why string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var parts appsv1.DeploymentList
@@ -215,7 +215,7 @@ func operatorReady(ctx context.Context, c *promises.Cluster) error {
 }
 
 // show prints diagnostics after a promise has failed.
-func show(ctx context.Context, c *promises.Cluster) {
+func show(ctx context.Context, c *kit.Cluster) {
 	local, ok := c.Nodes.(*cluster.Cluster)
 	if !ok {
 		AddReportEntry("pods and warnings", scene(ctx, c), ReportEntryVisibilityFailureOrVerbose)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 	"github.com/stateful-operator/stateful-operator/test/faults/scribe"
 )
 
@@ -25,13 +25,13 @@ const otherImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 
 // inPod connects to the cluster of the pod that this runs in. The image of this pod has everything
 // that promises run.
-func inPod(ctx context.Context) (*promises.Cluster, error) {
+func inPod(ctx context.Context) (*kit.Cluster, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, fmt.Errorf("this runs only in pods: %w", err)
 	}
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	c, err := promises.Connect(config)
+	c, err := kit.Connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func inPod(ctx context.Context) (*promises.Cluster, error) {
 	return c, nil
 }
 
-func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
+func thisPod(ctx context.Context, c *kit.Cluster) (*corev1.Pod, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
 
 // operators reports the Deployments of the operator whose pods are not all available, or that there
 // are none.
-func operators(ctx context.Context, c *promises.Cluster) []string {
+func operators(ctx context.Context, c *kit.Cluster) []string {
 	var all appsv1.DeploymentList
 	if err := c.Client.List(ctx, &all); err != nil {
 		return []string{"cannot determine whether the operator runs: " + err.Error()}
@@ -92,7 +92,7 @@ func operators(ctx context.Context, c *promises.Cluster) []string {
 }
 
 // scene returns diagnostics for a failed promise.
-func scene(ctx context.Context, c *promises.Cluster) string {
+func scene(ctx context.Context, c *kit.Cluster) string {
 	var out strings.Builder
 	var pods corev1.PodList
 	if err := c.Client.List(ctx, &pods, client.InNamespace(c.Namespace)); err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 )
 
 // test is a custom scorecard test: a promise with a name that is a valid label.
@@ -46,7 +46,7 @@ var tests = map[string][]test{
 }
 
 // testOf returns the name of the scorecard test of a promise, or "" if there is none.
-func testOf(p promises.Promise) string {
+func testOf(p kit.Promise) string {
 	for _, all := range tests {
 		for _, t := range all {
 			if strings.HasPrefix(p.Name, t.promise) {

@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 )
 
 // The program of these tests is also in the image of the custom scorecard tests, under the name
@@ -91,7 +91,7 @@ func printStatus(out io.Writer, result v1alpha3.TestResult) {
 }
 
 // ready returns the cluster of this pod, or an error if promises cannot be tested there.
-func ready(ctx context.Context) (*promises.Cluster, error) {
+func ready(ctx context.Context) (*kit.Cluster, error) {
 	c, err := inPod(ctx)
 	if err != nil {
 		return nil, err

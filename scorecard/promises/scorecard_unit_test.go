@@ -17,6 +17,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 )
 
 func TestTests(t *testing.T) {
@@ -46,10 +47,10 @@ func TestTests(t *testing.T) {
 }
 
 // promised returns the only promise of a test.
-func promised(one test) (found promises.Promise, err error) {
+func promised(one test) (found kit.Promise, err error) {
 	matches := 0
-	for _, kind := range kinds {
-		for _, p := range kind.promises {
+	for _, list := range promises.Lists {
+		for _, p := range list.Promises {
 			if testOf(p) == one.name {
 				found, matches = p, matches+1
 			}
@@ -111,7 +112,7 @@ func TestSuggestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := operators(t.Context(), &promises.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme).Build()})
+	got := operators(t.Context(), &kit.Cluster{Client: fake.NewClientBuilder().WithScheme(scheme).Build()})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "install the operator") {
 		t.Errorf("%q should report that there is no operator", got)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 )
 
 var (
@@ -32,26 +33,12 @@ var (
 	keep      = flag.String("keep", "", "`name` of local clusters that are reused and kept")
 )
 
-// kinds are all promises. Use the labels, or the names of scorecard tests, in
-// `-ginkgo.label-filter`.
-var kinds = []struct {
-	label    string
-	promises []promises.Promise
-}{
-	{"StatefulCluster", promises.StatefulCluster},
-	{"ReplicatedStatefulSet", promises.ReplicatedStatefulSet},
-	{"ExtendedStatefulSet", promises.ExtendedStatefulSet},
-	{"StatefulSingleton", promises.StatefulSingleton},
-	{"operator", promises.Freeze},
-	{"operator", promises.Backup},
-}
-
 // coreLabel is the label of the promises that are tested with each change: `make test-core`.
 const coreLabel = "core"
 
 // chosen are the sites of the promises in this run. whole is true if the run has all promises.
 var (
-	chosen = map[promises.Site]bool{}
+	chosen = map[kit.Site]bool{}
 	whole  = true
 )
 
@@ -79,29 +66,29 @@ func TestPromises(t *testing.T) {
 			whole = false
 		default:
 			site := spec.ContainerHierarchyTexts[len(spec.ContainerHierarchyTexts)-1]
-			chosen[promises.Site(site)] = true
+			chosen[kit.Site(site)] = true
 		}
 	}
 	RunSpecs(t, "Promises")
 }
 
-var _ = describe(promises.SharedSite)
+var _ = describe(kit.SharedSite)
 
 // Promises of the other sites run one after another in one process. Each site runs concurrently on
 // a cluster of its own, or with -in-turn all of them on one. They start first, because they take as
 // long as the shared site.
 var _ = Describe("", SpecPriority(1), func() {
 	if os.Getenv("KUBECONFIG") != "" { // there is only one cluster and one operator
-		for _, site := range promises.Alone {
+		for _, site := range kit.Alone {
 			describe(site, Serial)
 		}
 		return
 	}
 	together := 1
 	if *inTurn {
-		together = len(promises.Alone)
+		together = len(kit.Alone)
 	}
-	for sites := range slices.Chunk(promises.Alone, together) {
+	for sites := range slices.Chunk(kit.Alone, together) {
 		Describe("", Ordered, ContinueOnFailure, func() {
 			for _, site := range sites {
 				describe(site)
@@ -112,12 +99,12 @@ var _ = Describe("", SpecPriority(1), func() {
 })
 
 // describe creates a spec for each promise of a site.
-func describe(site promises.Site, decorators ...any) bool {
+func describe(site kit.Site, decorators ...any) bool {
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
-		for _, kind := range kinds {
-			for _, p := range kind.promises {
+		for _, list := range promises.Lists {
+			for _, p := range list.Promises {
 				if p.Site == site {
-					It(p.Name, labelsOf(p, kind.label), func(ctx SpecContext) { try(ctx, p) })
+					It(p.Name, labelsOf(p, list.Label), func(ctx SpecContext) { try(ctx, p) })
 				}
 			}
 		}
@@ -126,7 +113,7 @@ func describe(site promises.Site, decorators ...any) bool {
 
 // labelsOf returns the labels of a promise: its kind, its scorecard test, and the core label if it
 // is tested with each change. Scorecard tests have the core label unless they are long.
-func labelsOf(p promises.Promise, kind string) Labels {
+func labelsOf(p kit.Promise, kind string) Labels {
 	labels, name := Label(kind), testOf(p)
 	if name != "" {
 		labels = append(labels, name)
@@ -138,7 +125,7 @@ func labelsOf(p promises.Promise, kind string) Labels {
 }
 
 // try runs a promise in a namespace of its own.
-func try(ctx context.Context, p promises.Promise) {
+func try(ctx context.Context, p kit.Promise) {
 	c := clusterOf(ctx, p.Site)
 	if p.Faults && c.Nodes == nil && (!p.Scribed || c.Scribe == "") {
 		Skip(notOurs)
@@ -151,7 +138,7 @@ func try(ctx context.Context, p promises.Promise) {
 	DeferCleanup(remove)
 	own.Log = func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
 	// Ginkgo would only report the first failure, and not the failures of its cleanup.
-	if err := own.Kept(func(own *promises.Cluster) { p.Run(ctx, own) }); err != nil {
+	if err := own.Kept(func(own *kit.Cluster) { p.Run(ctx, own) }); err != nil {
 		show(context.WithoutCancel(ctx), own)
 		Fail(err.Error())
 	}
@@ -220,7 +207,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	if scorecard != nil {
 		c, err := ready(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		for _, site := range append(promises.Alone, promises.SharedSite) {
+		for _, site := range append(kit.Alone, kit.SharedSite) {
 			connected[nameOf(site)] = c
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/singleton"
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
@@ -69,7 +69,7 @@ func (s *site) upgrades(ctx context.Context) {
 	before := s.operands(ctx, lifeOperands)
 	c, _, err := s.promises(s.t).New(ctx)
 	s.Expect(err).To(Succeed())
-	err = promises.HandoverDuring(ctx, c, "the upgrade", func() error {
+	err = singleton.HandoverDuring(ctx, c, "the upgrade", func() error {
 		// The witness's result is needed even if the upgrade fails.
 		return s.m.Try(func(m *olm.Manager) {
 			m.Approve(ctx, lifeNamespace, s.present.Name)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 	"github.com/stateful-operator/stateful-operator/test/olm"
@@ -85,19 +85,19 @@ func (s *site) try(t *testing.T, name string, part func(*site, context.Context))
 	})
 }
 
-// promises returns the cluster for package promises.
-func (s *site) promises(t *testing.T) *promises.Cluster {
+// promises returns the cluster in which promises are tested.
+func (s *site) promises(t *testing.T) *kit.Cluster {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.local.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := promises.Connect(config)
+	c, err := kit.Connect(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Nodes, c.Shared, c.Log = s.local, filepath.Join(s.local.Dir(), "witness"), t.Logf
-	c.Images = promises.Images{Image: cluster.BusyboxImage, Witness: s.witness}
+	c.Images = kit.Images{Image: cluster.BusyboxImage, Witness: s.witness}
 	c.Operator = client.ObjectKey{Namespace: lifeNamespace, Name: olm.DeploymentName}
 	return c
 }
