@@ -52,6 +52,12 @@ var checkRows = []struct {
 	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "does not import kinds"},
 	{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
 
+	{"promises of a kind that import those of another kind", "scorecard/promises/one/drain.go", `package one; import _ "` + module + `scorecard/promises/two"`, checkPromiseImports, "imports the promises of two"},
+	{"promises of a kind that import the kit", "scorecard/promises/one/drain.go", `package one; import _ "` + module + `scorecard/promises/kit"`, checkPromiseImports, ""},
+	{"a kit that imports promises of a kind", "scorecard/promises/kit/nodes.go", `package kit; import _ "` + module + `scorecard/promises/one"`, checkPromiseImports, "imports the promises of one"},
+	{"promises of the operator that import those of a kind", "scorecard/promises/operator/backup.go", `package operator; import _ "` + module + `scorecard/promises/one"`, checkPromiseImports, ""},
+	{"the list of all promises", "scorecard/promises/promises.go", `package promises; import _ "` + module + `scorecard/promises/one"`, checkPromiseImports, ""},
+
 	{"a command-line tool that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "may import apis, but not the operator"},
 	{"a command-line tool that imports types and its own packages", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
 

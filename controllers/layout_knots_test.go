@@ -111,11 +111,13 @@ func (u usage) knot() []string {
 	return largest
 }
 
-// TestKnots checks that the packages of the kinds can be read file by file.
+// TestKnots checks that the packages of the kinds and of their promises can be read file by file.
 func TestKnots(t *testing.T) {
 	packages := map[string]map[string]string{}
 	for _, s := range readTree(t) {
-		if _, _, isKind := s.kind(); !isKind || s.isForTests() {
+		_, _, isKind := s.kind()
+		_, isPromise := s.promises()
+		if (!isKind && !isPromise) || s.isForTests() {
 			continue
 		}
 		folder := path.Dir(s.path)

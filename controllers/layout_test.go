@@ -24,6 +24,12 @@ const (
 
 	// reporterFile writes events and the status.
 	reporterFile = "status/events.go"
+
+	// promisesFolder has a package of promises for each kind, and one for the operator. All of them
+	// import promisesKit.
+	promisesFolder   = "scorecard/promises/"
+	promisesKit      = "kit"
+	promisesOperator = "operator"
 )
 
 var (
@@ -72,6 +78,16 @@ func (s source) kind() (folder, rest string, ok bool) {
 	return parts[1], parts[2], true
 }
 
+// promises returns the package of promises that a file belongs to.
+func (s source) promises() (name string, ok bool) {
+	rest, ok := strings.CutPrefix(s.path, promisesFolder)
+	if !ok {
+		return "", false
+	}
+	name, _, ok = strings.Cut(rest, "/")
+	return name, ok
+}
+
 func (s source) imports() []string {
 	paths := make([]string, 0, len(s.file.Imports))
 	for _, spec := range s.file.Imports {
@@ -105,6 +121,7 @@ var checks = []struct {
 	{"only tests import fixtures", checkFixtureImports},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal does not import kinds", checkInternalImports},
+	{"promises of a kind do not import those of another kind", checkPromiseImports},
 	{"apis import only types of Kubernetes", checkAPIImports},
 	{"command-line tools import only the apis", checkCommandImports},
 	{"package and file names describe their contents", checkVagueNames},
@@ -237,6 +254,23 @@ func checkKindImports(s source) []string {
 	for _, other := range s.kinds() {
 		if other != kind {
 			faults = append(faults, fmt.Sprintf("imports the kind %s: shared code belongs in controllers/internal", other))
+		}
+	}
+	return faults
+}
+
+// checkPromiseImports finds imports between the promises of different kinds. Promises of the
+// operator are about all kinds.
+func checkPromiseImports(s source) []string {
+	name, ok := s.promises()
+	if !ok || name == promisesOperator {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		other, isPromise := strings.CutPrefix(imported, module+promisesFolder)
+		if isPromise && other != name && other != promisesKit {
+			faults = append(faults, fmt.Sprintf("imports the promises of %s: shared code belongs in %s%s", other, promisesFolder, promisesKit))
 		}
 	}
 	return faults
