@@ -47,7 +47,7 @@ func refusedPod(ctx context.Context, c *kit.Cluster) {
 		edit(ctx, c, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.PriorityClassName = name })
 	}
 	class("there-is-none")
-	degraded(ctx, c, set, v1alpha1.ReasonCreateFailing)
+	degraded(ctx, c, set, v1alpha1.ReasonWriteRefused)
 	c.Check(samePods(before, members(ctx, c, set)))
 	class("")
 	after := settle(ctx, c, set)
