@@ -2,10 +2,14 @@ package controllers
 
 import (
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -18,18 +22,21 @@ import (
 	statefulsingletonwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/webhooks"
 )
 
+// requesterKinds are the kinds whose requesters are checked, and the types of their specs.
+var requesterKinds = []struct {
+	kind requester.Kind
+	spec reflect.Type
+}{
+	{statefulclusterwebhooks.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
+	{replicatedstatefulsetwebhooks.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
+	{extendedstatefulsetwebhooks.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
+	{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
+}
+
 // N6: every field of every spec either requires a right of its requester, or is in the kind's table
 // of free fields with a reason.
 func TestEveryFieldAsksForARight(t *testing.T) {
-	for _, row := range []struct {
-		kind requester.Kind
-		spec reflect.Type
-	}{
-		{statefulclusterwebhooks.Requester(), reflect.TypeFor[engev1alpha1.StatefulClusterSpec]()},
-		{replicatedstatefulsetwebhooks.Requester(), reflect.TypeFor[clusterlabsv1alpha1.ReplicatedStatefulSetSpec]()},
-		{extendedstatefulsetwebhooks.Requester(), reflect.TypeFor[fissilev1alpha1.ExtendedStatefulSetSpec]()},
-		{statefulsingletonwebhooks.Requester(), reflect.TypeFor[statefulsingletonv1.StatefulSingletonSpec]()},
-	} {
+	for _, row := range requesterKinds {
 		t.Run(row.kind.Name, func(t *testing.T) {
 			asking := map[string]bool{}
 			for _, right := range row.kind.Rights {
@@ -103,4 +110,31 @@ func jsonFields(of reflect.Type) map[string]reflect.Type {
 		}
 	}
 	return fields
+}
+
+// TestTheScorecardMayRequestEverything tests that the account of scorecard has each right that the
+// requester of an object needs, so that no promise is refused on a user's cluster.
+func TestTheScorecardMayRequestEverything(t *testing.T) {
+	text, err := os.ReadFile("../config/scorecard/rbac/role.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal(text, &role); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range requesterKinds {
+		for _, right := range row.kind.Rights {
+			resource := right.Resource
+			if right.Subresource != "" {
+				resource += "/" + right.Subresource
+			}
+			allows := func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.APIGroups, right.Group) && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, right.Verb)
+			}
+			if !slices.ContainsFunc(role.Rules, allows) {
+				t.Errorf("%s: scorecard may not %s %s of group %q", row.kind.Name, right.Verb, resource, right.Group)
+			}
+		}
+	}
 }
