@@ -3,10 +3,9 @@
 package readiness_test
 
 import (
-	"fmt"
+	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ import (
 // fewest is the min number of situations of each kind.
 const fewest = 10
 
-// kinds maps the folders of testdata to kinds.
+// kinds maps the files of testdata to kinds.
 var kinds = map[string]string{
 	"statefulcluster": "StatefulCluster", "replicatedstatefulset": "ReplicatedStatefulSet",
 	"extendedstatefulset": "ExtendedStatefulSet", "statefulsingleton": "StatefulSingleton",
@@ -31,41 +30,28 @@ type situation struct {
 	object              *unstructured.Unstructured
 }
 
-var header = regexp.MustCompile(`^# (.+)\n# kstatus: (\w+)\n# Argo CD: (\w+)\n`)
-
-// situationsOf reads the files in a folder of testdata.
-func situationsOf(t *testing.T, folder string) (all []situation) {
+// situationsOf reads the file of a kind in testdata. Integers are decoded as kubectl and tools do.
+func situationsOf(t *testing.T, kind string) (all []situation) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))
+	text, err := os.ReadFile(filepath.Join("testdata", kind+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head := header.FindSubmatch(text)
-		if head == nil {
-			t.Fatalf("%s does not have the results of kstatus and Argo CD in its first lines", file)
-		}
-		object, err := read(text)
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		all = append(all, situation{name: string(head[1]), kstatus: string(head[2]), argo: string(head[3]), object: object})
+	if text, err = yaml.YAMLToJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct {
+		Situation, Kstatus, Argo string
+		Object                   unstructured.Unstructured
+	}
+	if err := json.Unmarshal(text, &entries); err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		e := &entries[i]
+		all = append(all, situation{name: e.Situation, kstatus: e.Kstatus, argo: e.Argo, object: &e.Object})
 	}
 	return all
-}
-
-// read decodes an object with integers, as kubectl and tools do.
-func read(text []byte) (*unstructured.Unstructured, error) {
-	json, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, fmt.Errorf("decode it as YAML: %w", err)
-	}
-	object := &unstructured.Unstructured{}
-	return object, object.UnmarshalJSON(json)
 }
 
 // conditionsOf returns the types of an object's conditions, and which of Ready, Reconciling and Stalled

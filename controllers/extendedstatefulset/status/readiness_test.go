@@ -52,14 +52,16 @@ func readAsToolsDo() map[golden.Situation]*fixture.Scene {
 }
 
 func TestStatusesAreRecorded(t *testing.T) {
+	var all golden.Statuses
 	for situation, s := range readAsToolsDo() {
 		s.W.Set.Generation = 2
 		f, p := fixture.Decided(s.W)
 		set := s.W.Set.DeepCopy()
 		set.Kind, set.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
 		set.Status = status.Summarize(f, p)
-		situation.Check(t, "extendedstatefulset", set)
+		all.Add(t, situation, set)
 	}
+	all.Check(t, "extendedstatefulset")
 }
 
 func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {

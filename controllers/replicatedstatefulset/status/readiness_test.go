@@ -62,13 +62,15 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 }
 
 func TestStatusesAreRecorded(t *testing.T) {
+	var all golden.Statuses
 	for situation, w := range readAsToolsDo() {
 		p := rules.Decide(w)
 		set := w.Set.DeepCopy()
 		set.Kind, set.APIVersion = "ReplicatedStatefulSet", v1alpha1.GroupVersion.String()
 		set.Status = status.Summarize(&p)
-		situation.Check(t, "replicatedstatefulset", set)
+		all.Add(t, situation, set)
 	}
+	all.Check(t, "replicatedstatefulset")
 }
 
 func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {

@@ -48,12 +48,14 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 }
 
 func TestStatusesAreRecorded(t *testing.T) {
+	var all golden.Statuses
 	for situation, w := range readAsToolsDo() {
 		set := w.Set.DeepCopy()
 		set.Kind, set.APIVersion = "StatefulCluster", v1alpha1.GroupVersion.String()
 		set.Status = fixture.Told(w)
-		situation.Check(t, "statefulcluster", set)
+		all.Add(t, situation, set)
 	}
+	all.Check(t, "statefulcluster")
 }
 
 func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {
