@@ -430,10 +430,10 @@ func TestTry(t *testing.T) {
 }
 
 func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
-	held, mostOfOne := make(chan struct{}), make(chan struct{}, 10*Parallel)
+	held, inFlight := make(chan struct{}), make(chan struct{}, 10*Parallel)
 	d := newDesk(interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
 		if obj.GetNamespace() == "greedy" {
-			mostOfOne <- struct{}{}
+			inFlight <- struct{}{}
 			<-held
 		}
 		return nil
@@ -455,10 +455,10 @@ func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
 		all.Go(func() { create("greedy", 2*Parallel) })
 	}
 	for range maxOfOne {
-		<-mostOfOne
+		<-inFlight
 	}
 	create("other", 1) // does not end if all turns are taken
-	if n := len(mostOfOne); n > 0 {
+	if n := len(inFlight); n > 0 {
 		t.Errorf("%d writes of one namespace run at the same time, want at most %d", maxOfOne+n, maxOfOne)
 	}
 	close(held)
