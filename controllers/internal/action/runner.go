@@ -132,7 +132,6 @@ func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Ste
 	return all, failed.Load() || ctx.Err() != nil
 }
 
-// creates reports whether a chain has a Create.
 // has reports whether a chain contains one of the verbs.
 func has(chain Chain, verbs ...Verb) bool {
 	return slices.ContainsFunc(chain, func(a Action) bool { return slices.Contains(verbs, a.Verb) })
