@@ -45,7 +45,7 @@ const maxStep = 10 * time.Second
 // namespace's large sets would keep the API server busy: it serves the requests of one account in order.
 const (
 	maxWrites = 96
-	maxOfOne  = 48 // of one namespace
+	maxOfOne  = 48 // of one namespace: 48 that create or delete objects, and 48 others
 	maxFirst  = 32 // in addition, for namespaces that have none
 )
 
@@ -156,9 +156,18 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 }
 
 // do checks the lease, runs one action, and returns the object in the response.
+// peerOf returns whose turns a write takes. Objects that are created and deleted have turns of their own in
+// each namespace, so that the records and labels of a failover do not wait for the members of large sets.
+func peerOf(namespace string, a Action) string {
+	if has(Chain{a}, Create, Delete, Try) {
+		return namespace + "/objects"
+	}
+	return namespace
+}
+
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
 	if a.Verb != Exec { // podexec limits commands
-		leave, err := writes.Enter(ctx, key.Namespace, 0)
+		leave, err := writes.Enter(ctx, peerOf(key.Namespace, a), 0)
 		if err != nil {
 			return nil, fmt.Errorf("%s: wait for other writes: %w", a.what(), err)
 		}

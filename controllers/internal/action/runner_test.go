@@ -437,6 +437,8 @@ func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
 			<-held
 		}
 		return nil
+	}, Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return nil
 	}})
 	create := func(namespace string, times int) {
 		var step Step
@@ -458,6 +460,8 @@ func TestWritesOfOneNamespaceLeaveTurnsForOthers(t *testing.T) {
 		<-inFlight
 	}
 	create("other", 1) // does not end if all turns are taken
+	label := Chain{{Verb: Patch, Object: &corev1.Pod{}, From: &corev1.Pod{}}}
+	d.Run(t.Context(), types.NamespacedName{Namespace: "greedy", Name: "another"}, Steps{{label}}) // nor does this
 	if n := len(inFlight); n > 0 {
 		t.Errorf("%d writes of one namespace run at the same time, want at most %d", maxOfOne+n, maxOfOne)
 	}

@@ -46,5 +46,5 @@ func (f *Facts) AvailableAt(m *Member) time.Time {
 
 // WhyUnavailable states why BlocksUpdate is true for a member.
 func (f *Facts) WhyUnavailable(m *Member) string {
-	return cmp.Or(m.Unserved(), "until "+f.AvailableAt(m).UTC().Format("15:04:05"))
+	return cmp.Or(m.Unserved(), "until "+f.AvailableAt(m).UTC().Format(time.RFC3339))
 }

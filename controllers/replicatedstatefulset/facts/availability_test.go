@@ -71,7 +71,7 @@ func TestTheWaitForMinReadySecondsIsReported(t *testing.T) {
 		updated *fixture.PodFixture
 		want    string
 	}{
-		{"Ready for less", fixture.Pod(2).Secondary().ReadyFor(55 * time.Second), "rss-db-2 (until 12:00:05)"},
+		{"Ready for less", fixture.Pod(2).Secondary().ReadyFor(55 * time.Second), "rss-db-2 (until 2026-03-01T12:00:05Z)"},
 		{"not Ready", fixture.Pod(2).Secondary().Unready(2 * time.Minute), "rss-db-2 (its pod is not Ready)"},
 	} {
 		p := rules.Decide(settling(row.updated))
