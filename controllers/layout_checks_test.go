@@ -61,6 +61,12 @@ var checkRows = []struct {
 	{"a command-line tool that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "may import apis, but not the operator"},
 	{"a command-line tool that imports types and its own packages", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
 
+	{"an agent that imports the operator", "agent/main.go", `package main; import _ "` + module + `controllers/one"`, checkAgentImports, "independent of the operator"},
+	{"an agent that imports types", "agent/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"`, checkAgentImports, "independent of the operator"},
+	{"an agent that imports its own packages", "agent/main.go", `package main; import _ "` + module + `agent/driver"; import _ "` + module + `gate/selfcopy"`, checkAgentImports, ""},
+	{"a kind that imports the agent", "controllers/one/plan.go", `package one; import _ "` + module + `agent/driver"`, checkAgentImports, "only settings"},
+	{"a kind that imports settings of the agent", "controllers/one/plan.go", `package one; import _ "` + module + `agent/postgresql/settings"`, checkAgentImports, ""},
+
 	{"types that import a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
 	{"types that import a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
 	{"types that import types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},

@@ -21,7 +21,8 @@ func (s source) hasShape() bool {
 	if s.isForTests() || s.isGenerated() {
 		return false
 	}
-	return strings.HasPrefix(s.path, "controllers/") || strings.HasPrefix(s.path, "gate/") || strings.HasPrefix(s.path, "cmd/")
+	return strings.HasPrefix(s.path, "controllers/") || strings.HasPrefix(s.path, "gate/") ||
+		strings.HasPrefix(s.path, "agent/") || strings.HasPrefix(s.path, "cmd/")
 }
 
 func (s source) functions() []*ast.FuncDecl {

@@ -124,6 +124,7 @@ var checks = []struct {
 	{"promises of a kind do not import those of another kind", checkPromiseImports},
 	{"apis import only types of Kubernetes", checkAPIImports},
 	{"command-line tools import only the apis", checkCommandImports},
+	{"the operator uses only settings of the agent, and the agent nothing of the operator", checkAgentImports},
 	{"package and file names describe their contents", checkVagueNames},
 	{"files and functions have a max length", checkLengths},
 	{"a condition does not mix && and ||", checkMixed},
@@ -316,6 +317,25 @@ func checkCommandImports(s source) []string {
 		rest, ours := strings.CutPrefix(imported, module)
 		return !ours || strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
 	}, "a command-line tool may import apis, but not the operator")
+}
+
+// checkAgentImports keeps the agent and the operator independent of each other: the operator uses only
+// the settings of an application, which are pure.
+func checkAgentImports(s source) []string {
+	inAgent, inControllers := strings.HasPrefix(s.path, "agent/"), strings.HasPrefix(s.path, "controllers/")
+	var faults []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module)
+		ofAgent := strings.HasPrefix(rest, "agent/")
+		switch {
+		case !ours:
+		case inAgent && !ofAgent && rest != "gate/selfcopy":
+			faults = append(faults, fmt.Sprintf("imports %s: the agent is independent of the operator", rest))
+		case inControllers && ofAgent && path.Base(rest) != "settings":
+			faults = append(faults, fmt.Sprintf("imports %s: the operator may import only settings of the agent", rest))
+		}
+	}
+	return faults
 }
 
 func checkVagueNames(s source) []string {

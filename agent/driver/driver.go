@@ -1,0 +1,85 @@
+// Package driver runs the commands of a ReplicatedStatefulSet, as docs/commands.md defines them. A Driver
+// implements them for one application.
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Driver implements the commands for an application. primaries are the DNS names of the current
+// primaries.
+//
+// A command that changes state returns when its change is complete, and is idempotent. An error without
+// a code fails with Failed.
+type Driver interface {
+	// Sequence returns the version of the data of this member.
+	Sequence(ctx context.Context) (uint64, error)
+	// Status returns the state of this member: Stopped, Secondary or Primary, or an error.
+	Status(ctx context.Context) (Code, error)
+	// Ready returns an error while clients cannot use this member.
+	Ready(ctx context.Context) error
+
+	// Seed starts the first member as primary.
+	Seed(ctx context.Context) error
+	// Primary starts a member as an additional primary.
+	Primary(ctx context.Context, primaries []string) error
+	// Secondary starts a member as a secondary.
+	Secondary(ctx context.Context, primaries []string) error
+	// Promote makes a running secondary primary.
+	Promote(ctx context.Context) error
+	// Demote makes a primary a secondary.
+	Demote(ctx context.Context) error
+	// Stop ends all processes of the application, with SIGKILL if necessary. It starts no process, and
+	// must not rely on files that a command may be writing.
+	Stop(ctx context.Context) error
+
+	// Maintain is called by process 1 from time to time, also while a command runs. It applies changed
+	// Secrets, and must not start or stop the application.
+	Maintain(ctx context.Context) error
+}
+
+// Code is an exit code of a command. Codes are those of OCF.
+type Code int
+
+// Exit codes.
+const (
+	Succeeded Code = 0
+	Secondary Code = 0
+
+	Failed          Code = 1
+	Unimplemented   Code = 3 // no such command
+	NotInstalled    Code = 5 // manual intervention is required in this member
+	NotConfigured   Code = 6 // the configuration of all members is incorrect
+	Stopped         Code = 7
+	Primary         Code = 8
+	Degraded        Code = 190 // a secondary
+	DegradedPrimary Code = 191
+)
+
+// codedError is an error with an exit code.
+type codedError struct {
+	code Code
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// Errorf returns an error with which the command exits with a code.
+func Errorf(code Code, format string, args ...any) error {
+	return &codedError{code: code, err: fmt.Errorf(format, args...)}
+}
+
+// CodeOf returns the exit code for an error.
+func CodeOf(err error) Code {
+	var coded *codedError
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.As(err, &coded):
+		return coded.code
+	}
+	return Failed
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/postgresql"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
+)
+
+const (
+	// stopLimit is shorter than the grace period of a member, which is 600 s.
+	stopLimit     = 5 * time.Minute
+	killLimit     = 10 * time.Second
+	maintainEvery = 15 * time.Second
+	maintainLimit = 10 * time.Second
+)
+
+// idle is process 1 of a member. It keeps running when the application ends.
+func idle() driver.Code {
+	log := driver.ProcessLog(postgresql.Name + " idle")
+	if os.Getpid() != 1 {
+		return fail("idle", driver.Errorf(driver.NotConfigured,
+			"the agent must be process 1 of its container, and ends all other processes of it: shareProcessNamespace is not supported"))
+	}
+	stop, child := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(child, syscall.SIGCHLD)
+	server, err := postgresql.New(log)
+	if err != nil {
+		return fail("idle", err)
+	}
+	go maintain(server, log)
+	log.Printf("waits for commands")
+	for {
+		select {
+		case <-child:
+			reap()
+		case s := <-stop:
+			log.Printf("%s: stops the application", s)
+			stopAll(server, log)
+			return driver.Succeeded
+		}
+	}
+}
+
+// maintain logs an error only if it changes.
+func maintain(d driver.Driver, log *driver.Log) {
+	for last := ""; ; time.Sleep(maintainEvery) {
+		ctx, cancel := context.WithTimeout(context.Background(), maintainLimit)
+		text := ""
+		if err := d.Maintain(ctx); err != nil {
+			text = err.Error()
+		}
+		cancel()
+		if text != last && text != "" {
+			log.Printf("%s", text)
+		}
+		last = text
+	}
+}
+
+// stopAll stops the application, and kills what remains. No command can start it again.
+func stopAll(d driver.Driver, log *driver.Log) {
+	if err := driver.EndCommands(); err != nil {
+		log.Printf("%v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- d.Stop(ctx) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			log.Printf("stop: %v", err)
+		}
+	case <-ctx.Done():
+		log.Printf("stop has not ended after %s", stopLimit)
+	}
+	processes.WaitUntil(killLimit, func() bool {
+		_ = syscall.Kill(-1, syscall.SIGKILL) // all processes of the PID namespace, except this one
+		return !reap()
+	})
+	log.Printf("ends")
+}
+
+// reap releases the children that have ended, and reports whether others remain.
+func reap() (remain bool) {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		}
+	}
+}

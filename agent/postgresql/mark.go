@@ -1,0 +1,128 @@
+package postgresql
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+)
+
+// The mark is a file next to the data folder. It exists while a copy is being made, and after that
+// failed. Its content is the operation.
+const (
+	markSuffix = ".incomplete"
+
+	beingCreated  = "create" // the copy never had data of a user
+	beingCopied   = "copy"
+	beingRewound  = "rewind"
+	versionFile   = "PG_VERSION"
+	standbySignal = "standby.signal"
+)
+
+func (s *Server) markFile() string { return s.config.DataDir + markSuffix }
+
+// mark returns the content of the mark, or an empty text if there is none.
+func (s *Server) mark() (string, error) {
+	text, err := os.ReadFile(s.markFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(text) == 0 { // the machine crashed before the content was written
+		return beingCopied, nil
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// setMark is on disk when it returns.
+func (s *Server) setMark(operation string) error {
+	return writeDurably(s.markFile(), []byte(operation+"\n"))
+}
+
+// removeMark returns when the removal is on disk. All changes of the copy must be on disk before.
+func (s *Server) removeMark() error {
+	if err := os.Remove(s.markFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return syncFolder(filepath.Dir(s.markFile()))
+}
+
+// copyState is the state of the data folder without a running server.
+type copyState int
+
+const (
+	copyMissing    copyState = iota // there is no data
+	copyIncomplete                  // there is a mark
+	copyPresent
+)
+
+// copyState returns an error for data that is not a copy of PostgreSQL, because it must not be deleted.
+// major is the version of a present copy.
+func (s *Server) copyState() (state copyState, major string, err error) {
+	mark, err := s.mark()
+	if err != nil {
+		return 0, "", err
+	}
+	if mark != "" {
+		return copyIncomplete, "", nil
+	}
+	entries, err := os.ReadDir(s.config.DataDir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, "", err
+	}
+	if len(entries) == 0 {
+		return copyMissing, "", nil
+	}
+	major, err = s.version()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, "", err
+	}
+	if major == "" {
+		return 0, "", driver.Errorf(driver.NotInstalled, "%s contains files, such as %s, but is not a data folder of PostgreSQL",
+			s.config.DataDir, entries[0].Name())
+	}
+	return copyPresent, major, nil
+}
+
+// deleteData deletes the data folder. There must be a mark.
+func (s *Server) deleteData() error {
+	if mark, err := s.mark(); err != nil || mark == "" {
+		return fmt.Errorf("%s is not marked for deletion (%w)", s.config.DataDir, err)
+	}
+	if err := os.RemoveAll(s.config.DataDir); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(s.config.DataDir))
+}
+
+// writeDurably replaces a file, and returns when it is on disk.
+func writeDurably(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // fails after the rename
+	_, err = temporary.Write(content)
+	err = errors.Join(err, temporary.Chmod(0o600), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}

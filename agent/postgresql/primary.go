@@ -1,0 +1,124 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+)
+
+// Seed starts a primary. An existing copy continues on a new timeline, so that copies with different
+// histories never share one.
+func (s *Server) Seed(ctx context.Context) error {
+	if err := endWriters(); err != nil {
+		return err
+	}
+	running, err := s.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return s.Promote(ctx)
+	}
+	state, _, err := s.copyState()
+	if err != nil {
+		return err
+	}
+	if state == copyIncomplete {
+		if err := s.checkUnused(); err != nil {
+			return err
+		}
+	}
+	if state != copyPresent {
+		s.log.Printf("creates an empty database")
+		if err := s.create(ctx); err != nil {
+			return err
+		}
+		return s.launch(ctx, asPrimary)
+	}
+	if err := s.begin(ctx, forSeed); err != nil {
+		return s.undoStart(err)
+	}
+	return s.promoteServer(ctx, s.requestPromotionByFile)
+}
+
+// checkUnused refuses to replace a copy that may have had data of users by an empty one.
+func (s *Server) checkUnused() error {
+	mark, err := s.mark()
+	if err != nil || mark == beingCreated {
+		return err
+	}
+	return driver.Errorf(driver.NotInstalled, "the copy in %s is incomplete (%s did not end), and cannot be seeded: "+
+		"select another member, or delete the folder and %s to start with an empty database", s.config.DataDir, mark, s.markFile())
+}
+
+// Promote makes a running standby primary.
+func (s *Server) Promote(ctx context.Context) error {
+	running, err := s.running()
+	if err != nil {
+		return err
+	}
+	if !running {
+		return errors.New("no server runs")
+	}
+	recovering, err := s.inRecovery(ctx)
+	if err != nil || !recovering {
+		return err
+	}
+	return s.promoteServer(ctx, s.requestPromotion)
+}
+
+// requestPromotion asks a server that accepts connections.
+func (s *Server) requestPromotion(ctx context.Context) error {
+	var promoted bool
+	return s.askLocal(ctx, "select pg_promote(false)", &promoted)
+}
+
+// requestPromotionByFile asks a server that does not accept connections before its promotion.
+func (s *Server) requestPromotionByFile(ctx context.Context) error {
+	major, err := s.presentMajor()
+	if err != nil {
+		return err
+	}
+	programs, err := s.installed(ctx, major)
+	if err != nil {
+		return err
+	}
+	_, err = s.output(ctx, programs.path("pg_ctl"), "promote", "--no-wait", "--pgdata="+s.config.DataDir)
+	return err
+}
+
+// promoteServer requests a promotion until the server is primary. A promotion cannot be withdrawn, so the
+// server is stopped if it is not primary in time.
+func (s *Server) promoteServer(ctx context.Context, request func(context.Context) error) error {
+	for {
+		requestErr := request(ctx)
+		recovering, err := s.inRecovery(ctx)
+		if err == nil && !recovering {
+			return nil
+		}
+		running, runErr := s.running()
+		if runErr == nil && !running {
+			return errors.New("the server has ended: see the log of the container")
+		}
+		if !pause(ctx) {
+			return s.undoStart(fmt.Errorf("the server is not primary in time: %w", errors.Join(requestErr, err)))
+		}
+	}
+}
+
+// Demote makes a primary a standby. Its shutdown waits until connected standbys have all records.
+func (s *Server) Demote(ctx context.Context) error {
+	running, err := s.running()
+	if err != nil || !running {
+		return err
+	}
+	if recovering, err := s.inRecovery(ctx); err == nil && recovering {
+		return nil
+	}
+	if err := s.Stop(ctx); err != nil {
+		return err
+	}
+	return s.launch(ctx, asStandby)
+}

@@ -1,0 +1,134 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
+)
+
+// launch starts the server, and returns when the server accepts connections. If it does not, it is
+// stopped again: a start takes effect before its command ends, or not at all.
+func (s *Server) launch(ctx context.Context, as role) error {
+	err := s.begin(ctx, as)
+	if err == nil {
+		err = s.waitUntilAnswers(ctx)
+	}
+	return s.undoStart(err)
+}
+
+// undoStart stops the server after an error.
+func (s *Server) undoStart(err error) error {
+	if err == nil {
+		return nil
+	}
+	if stopErr := s.end(fastAfterFailure); stopErr != nil {
+		return fmt.Errorf("%w, and then: %w", err, stopErr)
+	}
+	return err
+}
+
+// begin starts the server without waiting for it.
+func (s *Server) begin(ctx context.Context, as role) error {
+	running, err := s.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return errors.New("a server is running already")
+	}
+	major, err := s.version()
+	if err != nil {
+		return err
+	}
+	programs, err := s.installed(ctx, major)
+	if err != nil {
+		return err
+	}
+	var control *wal.Control
+	if as == asStandby {
+		found, err := s.control(ctx, programs)
+		if err != nil {
+			return err
+		}
+		control = &found
+	}
+	if err := s.removeStale(); err != nil {
+		return err
+	}
+	if err := s.setSignal(as); err != nil {
+		return err
+	}
+	if err := s.writeConfiguration(as, control); err != nil {
+		return err
+	}
+	return s.detach(programs.path("postgres"), "-D", s.config.DataDir)
+}
+
+// version returns the version of the data, also of a copy with a mark.
+func (s *Server) version() (string, error) {
+	text, err := os.ReadFile(s.data(versionFile))
+	return strings.TrimSpace(string(text)), err
+}
+
+// removeStale removes the files of a server that was killed. Their process ID may belong to another
+// process now, which would prevent the start. No server runs in this container, and no other container
+// uses the volume.
+func (s *Server) removeStale() error {
+	socket := s.private(".s.PGSQL." + s.port())
+	for _, path := range []string{s.data("postmaster.pid"), socket, socket + ".lock"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// detach starts the server as a process that does not keep the output of this command open, because the
+// operator waits until it is closed. The server gets the environment of the container, which archive
+// commands may need.
+func (s *Server) detach(path string, args ...string) error {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = "/"
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "AGENT_") {
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	cmd.Env = append(cmd.Env, "HOME="+s.privateDir())
+	if out := s.log.Output(); out != nil {
+		cmd.Stdout, cmd.Stderr = out, out
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// This process is its parent until the command ends. A zombie would not count as running.
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// waitUntilAnswers returns when the server accepts connections. Recovery may need minutes before.
+func (s *Server) waitUntilAnswers(ctx context.Context) error {
+	for {
+		_, err := s.inRecovery(ctx)
+		if err == nil {
+			return nil
+		}
+		running, runErr := s.running()
+		if runErr != nil {
+			return runErr
+		}
+		if !running {
+			return errors.New("the server has ended: see the log of the container")
+		}
+		if !pause(ctx) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Package processes lists and ends the processes of a PID namespace. A zombie does not count, because it
+// has ended.
+package processes
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a process that has not ended.
+type Process struct {
+	ID, Parent int
+	Name       string // at most 15 bytes
+}
+
+// All returns the processes of this PID namespace.
+func All() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []Process
+	for _, entry := range entries {
+		id, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := read(id); ok {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// Named returns the processes with a name.
+func Named(name string) ([]Process, error) {
+	all, err := All()
+	var found []Process
+	for _, p := range all {
+		if p.Name == name {
+			found = append(found, p)
+		}
+	}
+	return found, err
+}
+
+// read returns false if a process has ended.
+func read(id int) (Process, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat")
+	if err != nil {
+		return Process{}, false
+	}
+	return parse(id, string(text))
+}
+
+// parse reads the content of a stat file. The name is in parentheses, and can contain any character.
+func parse(id int, stat string) (Process, bool) {
+	open, end := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return Process{}, false
+	}
+	fields := strings.Fields(stat[end+1:])
+	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+		return Process{}, false
+	}
+	parent, err := strconv.Atoi(fields[1])
+	return Process{ID: id, Parent: parent, Name: stat[open+1 : end]}, err == nil
+}
+
+// Others returns the other processes that run the executable of this one, except process 1.
+func Others() ([]Process, error) {
+	self, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	all, err := All()
+	var found []Process
+	for _, p := range all {
+		// A process that has ended, or that another user runs, has no readable executable.
+		info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(p.ID), "exe"))
+		if err != nil || p.ID == 1 || p.ID == os.Getpid() {
+			continue
+		}
+		if os.SameFile(self, info) {
+			found = append(found, p)
+		}
+	}
+	return found, err
+}
+
+// Signal sends a signal to all given processes, as far as they exist.
+func Signal(all []Process, signal syscall.Signal) {
+	for _, p := range all {
+		_ = syscall.Kill(p.ID, signal) // it may have ended
+	}
+}
+
+// pollEvery is the interval in which the end of processes is observed.
+const pollEvery = 50 * time.Millisecond
+
+// WaitUntil calls a function until it returns true, and returns false if the time expires before.
+func WaitUntil(limit time.Duration, done func() bool) bool {
+	for deadline := time.Now().Add(limit); ; time.Sleep(pollEvery) {
+		if done() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
