@@ -167,12 +167,7 @@ func lock(path string) (unlock func(), err error) {
 // EndCommands kills the other commands of this container, so that none starts the application later.
 func EndCommands() error {
 	const limit = 5 * time.Second
-	ended := processes.WaitUntil(limit, func() bool {
-		others, err := processes.Others()
-		processes.Signal(others, syscall.SIGKILL)
-		return err == nil && len(others) == 0
-	})
-	if !ended {
+	if !processes.Kill(limit, processes.Others) {
 		return errors.New("another command does not end")
 	}
 	return nil

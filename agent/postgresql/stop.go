@@ -40,16 +40,7 @@ var writers = []string{"pg_basebackup", "pg_rewind", "initdb"}
 // endWriters ends programs of a command that was killed. The caller holds the lock of commands. The process
 // with which pg_basebackup receives the log survives pg_basebackup, and would write into the next copy.
 func endWriters() error {
-	ended := processes.WaitUntil(killLimit, func() bool {
-		remain := false
-		for _, name := range writers {
-			found, err := processes.Named(name)
-			processes.Signal(found, syscall.SIGKILL)
-			remain = remain || err != nil || len(found) > 0
-		}
-		return !remain
-	})
-	if !ended {
+	if !processes.Kill(killLimit, func() ([]processes.Process, error) { return processes.Named(writers...) }) {
 		return errors.New("a program of an earlier command does not end")
 	}
 	return nil
@@ -82,7 +73,7 @@ func (s *Server) end(fast time.Duration) error {
 		}
 	}
 	s.log.Printf("the server does not end: SIGKILL")
-	if processes.WaitUntil(killLimit, s.kill) {
+	if processes.Kill(killLimit, func() ([]processes.Process, error) { return processes.Named(processName) }) {
 		return nil
 	}
 	found, err := processes.Named(processName)
@@ -92,13 +83,6 @@ func (s *Server) end(fast time.Duration) error {
 func (s *Server) ended() bool {
 	running, err := s.running()
 	return err == nil && !running
-}
-
-// kill reports whether no process remains.
-func (s *Server) kill() bool {
-	found, err := processes.Named(processName)
-	processes.Signal(found, syscall.SIGKILL)
-	return err == nil && len(found) == 0
 }
 
 // postmasters returns the processes whose parent is not a process of the server.

@@ -5,6 +5,7 @@ package processes
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,12 +37,12 @@ func All() ([]Process, error) {
 	return all, nil
 }
 
-// Named returns the processes with a name.
-func Named(name string) ([]Process, error) {
+// Named returns the processes with one of the names.
+func Named(names ...string) ([]Process, error) {
 	all, err := All()
 	var found []Process
 	for _, p := range all {
-		if p.Name == name {
+		if slices.Contains(names, p.Name) {
 			found = append(found, p)
 		}
 	}
@@ -97,6 +98,16 @@ func Signal(all []Process, signal syscall.Signal) {
 	for _, p := range all {
 		_ = syscall.Kill(p.ID, signal) // it may have ended
 	}
+}
+
+// Kill sends SIGKILL to the processes that a function lists until none remains. It returns false if the time
+// expires before.
+func Kill(limit time.Duration, list func() ([]Process, error)) bool {
+	return WaitUntil(limit, func() bool {
+		remaining, err := list()
+		Signal(remaining, syscall.SIGKILL)
+		return err == nil && len(remaining) == 0
+	})
 }
 
 // pollEvery is the interval in which the end of processes is observed.

@@ -155,16 +155,16 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 	return outcomes
 }
 
-// do checks the lease, runs one action, and returns the object in the response.
 // peerOf returns whose turns a write takes. Objects that are created and deleted have turns of their own in
 // each namespace, so that the records and labels of a failover do not wait for the members of large sets.
 func peerOf(namespace string, a Action) string {
-	if has(Chain{a}, Create, Delete, Try) {
+	if slices.Contains([]Verb{Create, Delete, Try}, a.Verb) {
 		return namespace + "/objects"
 	}
 	return namespace
 }
 
+// do waits for a turn, checks the lease, runs one action, and returns the object in the response.
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
 	if a.Verb != Exec { // podexec limits commands
 		leave, err := writes.Enter(ctx, peerOf(key.Namespace, a), 0)
