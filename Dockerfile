@@ -12,16 +12,17 @@ COPY main.go ./
 COPY apis/ apis/
 COPY controllers/ controllers/
 COPY gate/ gate/
+COPY agent/ agent/
 RUN CGO_ENABLED=0 GOOS=linux GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o / . ./gate
+    go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o / . ./gate ./agent
 
 FROM scratch AS gate
-COPY --from=build /gate /gate
+COPY --from=build /gate /agent /
 USER 65532:65532
 ENTRYPOINT ["/gate"]
 
 FROM scratch
 COPY --from=build /stateful-operator /stateful-operator
-COPY --from=build /gate /gate
+COPY --from=build /gate /agent /
 USER 65532:65532
 ENTRYPOINT ["/stateful-operator"]

@@ -222,10 +222,10 @@ kubeconfig: ## Print the path of its kubeconfig
 ##@ Image and deployment
 
 image: ## Write the image to build/ [IMAGE=name:tag]
-	@go run ./test/run/image --package=. --with=./gate --ref=$(IMAGE) --out=build/stateful-operator.tar
+	@go run ./test/run/image --package=. --with=./gate --with=./agent --ref=$(IMAGE) --out=build/stateful-operator.tar
 
-gate-image: ## Write the gate's image to build/ [GATE_IMAGE=name:tag]
-	@go run ./test/run/image --package=./gate --ref=$(GATE_IMAGE) --out=build/gate.tar
+gate-image: ## Write the gate's and agent's image to build/ [GATE_IMAGE=name:tag]
+	@go run ./test/run/image --package=./gate --with=./agent --ref=$(GATE_IMAGE) --out=build/gate.tar
 
 # SIGNING_KEY is a file with a private key in PEM without a password. $SIGNING_KEY_PEM is the key itself.
 REGISTRY ?= ghcr.io/stateful-operator

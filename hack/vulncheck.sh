@@ -4,7 +4,7 @@
 #
 # usage: vulncheck.sh DATABASE [passes]
 set -euo pipefail
-if found=$(go tool -modfile=tools/vulncheck/go.mod govulncheck -db "$1" . ./gate ./cmd/kubectl-stateful 2>&1); then
+if found=$(go tool -modfile=tools/vulncheck/go.mod govulncheck -db "$1" . ./gate ./agent ./cmd/kubectl-stateful 2>&1); then
   echo "$found"
 elif [ "${2:-}" = passes ] && [[ $found == *'fetching vulnerabilities'* ]]; then
   echo "vulnerabilities are unknown: $found"

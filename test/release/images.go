@@ -32,8 +32,8 @@ type Program struct{ Package, Name string }
 
 // Operator and Gate are the images of the Dockerfile.
 var (
-	Operator = Image{Name: "stateful-operator", Programs: []Program{{".", "stateful-operator"}, {"./gate", "gate"}}}
-	Gate     = Image{Name: "statefulsingleton-gate", Programs: []Program{{"./gate", "gate"}}}
+	Operator = Image{Name: "stateful-operator", Programs: []Program{{".", "stateful-operator"}, {"./gate", "gate"}, {"./agent", "agent"}}}
+	Gate     = Image{Name: "statefulsingleton-gate", Programs: []Program{{"./gate", "gate"}, {"./agent", "agent"}}}
 )
 
 // bundleName is the repository of the bundle's image.

@@ -89,13 +89,24 @@ var oneOf = map[string][]string{
 	"password_encryption": {"scram-sha-256"},
 }
 
-// Validate returns an error that lists the settings that users cannot set, in the order of names.
-func Validate(values map[string]string) error {
-	var faults []error
+// Problem is why a user cannot set a setting to a value.
+type Problem struct{ Setting, Reason string }
+
+// Problems returns the settings that users cannot set, in the order of names.
+func Problems(values map[string]string) (problems []Problem) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if reason := invalid(key, values[key]); reason != "" {
-			faults = append(faults, fmt.Errorf("setting %s: %s", key, reason))
+			problems = append(problems, Problem{key, reason})
 		}
+	}
+	return problems
+}
+
+// Validate returns an error that lists the problems.
+func Validate(values map[string]string) error {
+	var faults []error
+	for _, p := range Problems(values) {
+		faults = append(faults, fmt.Errorf("setting %s: %s", p.Setting, p.Reason))
 	}
 	return errors.Join(faults...)
 }

@@ -42,7 +42,7 @@ type Program struct {
 // Operator returns the operator's image, equivalent to the Dockerfile, with a hash of the content as
 // its tag.
 func Operator(tar string) Program {
-	return Program{Package: ".", With: []string{"./gate"}, Ref: "localhost/stateful-operator", User: "65532:65532", Tar: tar}
+	return Program{Package: ".", With: []string{"./gate", "./agent"}, Ref: "localhost/stateful-operator", User: "65532:65532", Tar: tar}
 }
 
 // Ledger returns the image of the sample ledger.
