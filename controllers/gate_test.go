@@ -26,6 +26,41 @@ func (p onePod) Get(_ context.Context, key client.ObjectKey, object client.Objec
 	return nil
 }
 
+// refusing is an API server that fails the first reads.
+type refusing struct {
+	onePod
+	fails, reads *int
+}
+
+func (r refusing) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if *r.reads++; *r.reads <= *r.fails {
+		return apierrors.NewServiceUnavailable("starting")
+	}
+	return r.onePod.Get(ctx, key, object, options...)
+}
+
+func TestTheImageOfTheAgentIsReadUntilItIsKnown(t *testing.T) {
+	options, err := ParseOptions([]string{"--namespace=operators"}, func(name string) string {
+		return map[string]string{"POD_NAME": "operator-0"}[name]
+	}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, fails := 0, 1
+	image := options.agentImage(refusing{onePod{containers: []corev1.Container{{Name: "manager", Image: "registry/operator:1"}}}, &fails, &reads})
+	if got, err := image(t.Context()); err == nil {
+		t.Fatalf("the image is %q, want an error", got)
+	}
+	for range 3 {
+		if got, err := image(t.Context()); err != nil || got != "registry/operator:1" {
+			t.Errorf("the image is %q: %v", got, err)
+		}
+	}
+	if reads != 2 {
+		t.Errorf("the pod was read %d times, want 2", reads)
+	}
+}
+
 func TestTheGateComesFromTheOperatorsImage(t *testing.T) {
 	manager, mesh := corev1.Container{Name: "manager", Image: "registry/operator:1"}, corev1.Container{Name: "mesh", Image: "registry/mesh:1"}
 	other := corev1.Container{Name: "operator", Image: "registry/operator:2"}
@@ -54,7 +89,7 @@ func TestTheGateComesFromTheOperatorsImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			image, err := options.gateImage(onePod{containers: row.containers})
+			image, err := options.gateImage(t.Context(), onePod{containers: row.containers})
 			if image != row.image || (err == nil) != (row.fault == "") || err != nil && !strings.Contains(err.Error(), row.fault) {
 				t.Errorf("got %q and %v, want %q and %q", image, err, row.image, row.fault)
 			}

@@ -51,7 +51,7 @@ type Options struct {
 	// WebhookClientCA is a file with the CA of the API server's client certificate for webhooks. If
 	// empty, no client certificate is required.
 	WebhookClientCA string
-	// GateImage is the image with the gate; the default is the image of this operator. OLM sets it
+	// GateImage is the image with the gate and the agent; the default is the image of this operator. OLM sets it
 	// in a variable, so that tools that mirror a catalog find and replace it.
 	GateImage string
 
@@ -104,7 +104,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.BoolVar(&options.MakeCertificates, "make-certificates", true, "let the installer create the certificate of the servers, publish it in a Secret, and write its CA to the webhook configurations; set to false if it is mounted in --webhook-cert-dir")
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
 		"`file` with the CA of the client certificate that your API server uses for webhooks (configured in its --admission-control-config-file); other clients are rejected. Empty disables the check")
-	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is added to the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
+	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate and /agent, which are added to the pods of StatefulSingletons and of ReplicatedStatefulSets with spec.application (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
 	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "max `number` of ExtendedStatefulSets, and of ReplicatedStatefulSets, that restart their pods at the same time after an edit of a ConfigMap or Secret; a namespace gets another slot only while more slots are free than it uses; 0 means no limit")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
@@ -241,15 +241,16 @@ func (o *Options) checkComponents(given map[string]bool) error {
 		}
 	}
 	for _, needs := range []struct {
-		component string
-		flags     []string
+		components []string
+		flags      []string
 	}{
-		{Webhooks, []string{"webhook-port", "webhook-client-ca-file", "gate-image"}},
-		{Controllers, []string{"max-concurrent-restarts"}},
+		{[]string{Webhooks}, []string{"webhook-port", "webhook-client-ca-file"}},
+		{[]string{Controllers}, []string{"max-concurrent-restarts"}},
+		{[]string{Controllers, Webhooks}, []string{"gate-image"}},
 	} {
 		for _, name := range needs.flags {
-			if given[name] && !o.runs(needs.component) {
-				return fmt.Errorf("--%s requires %s in --components", name, needs.component)
+			if given[name] && !slices.ContainsFunc(needs.components, o.runs) {
+				return fmt.Errorf("--%s requires %s in --components", name, strings.Join(needs.components, " or "))
 			}
 		}
 	}

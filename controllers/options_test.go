@@ -172,7 +172,7 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"an empty list of components", []string{"--components="}, `--components is empty: choose from controllers, webhooks, installer`},
 		{"an unknown component", []string{"--components=webhook"}, `unknown part "webhook" in --components: choose from controllers, webhooks, installer`},
 		{"a webhook port without webhooks", []string{"--components=controllers", "--webhook-port=9443"}, `--webhook-port requires webhooks in --components`},
-		{"a gate image without webhooks", []string{"--components=controllers,installer", "--gate-image=gate"}, `--gate-image requires webhooks in --components`},
+		{"a gate image without controllers and webhooks", []string{"--components=installer", "--gate-image=gate"}, `--gate-image requires controllers or webhooks in --components`},
 		{"max restarts without controllers", []string{"--components=webhooks", "--max-concurrent-restarts=3"}, `--max-concurrent-restarts requires controllers in --components`},
 		{"a renew deadline equal to the lease duration", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
 		{"a retry period too close to the renew deadline", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},

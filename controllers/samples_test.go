@@ -92,7 +92,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	for _, setup := range []func(ctrl.Manager) error{
 		extendedstatefulsetwebhooks.SetupWebhook, statefulclusterwebhooks.SetupWebhook,
 		func(mgr ctrl.Manager) error {
-			return replicatedstatefulsetwebhooks.SetupWebhook(mgr, types.NamespacedName{}, nil)
+			return replicatedstatefulsetwebhooks.SetupWebhook(mgr, types.NamespacedName{}, nil, nil)
 		},
 		func(mgr ctrl.Manager) error {
 			return statefulsingletonwebhooks.SetupWebhook(mgr, "image", "operator-system")

@@ -2,6 +2,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -90,12 +91,12 @@ func setupClusters(mgr ctrl.Manager, o Options) error {
 func setupReplicated(mgr ctrl.Manager, o Options) error {
 	return replicatedstatefulset.Setup(mgr, replicatedstatefulset.Options{
 		Namespaces: o.WatchNamespaces, Book: o.evictionBook(), Key: o.configKey(mgr), Restarts: o.ConfigRestarts,
-		Account: o.controllersAccount(), Lease: o.lease,
+		Account: o.controllersAccount(), Lease: o.lease, AgentImage: o.agentImage(mgr.GetAPIReader()),
 	})
 }
 
 func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
-	return replicatedwebhooks.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
+	return replicatedwebhooks.SetupWebhook(mgr, o.evictionBook(), o.evictionToken, o.agentImage(mgr.GetAPIReader()))
 }
 
 // evictionToken is in the path of the webhook for evictions.
@@ -162,7 +163,7 @@ func installSingletons(mgr ctrl.Manager, keeper policy.Keeper, o Options) error 
 }
 
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
-	image, err := o.gateImage(mgr.GetAPIReader())
+	image, err := o.gateImage(context.Background(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}

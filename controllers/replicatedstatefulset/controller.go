@@ -239,6 +239,9 @@ type Options struct {
 	Account string
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
+	// AgentImage returns the image with the agent of spec.application. If it is nil, such sets get
+	// no pods.
+	AgentImage func(context.Context) (string, error)
 }
 
 // Setup adds the controller to the manager.
@@ -274,7 +277,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
 	cached := secrets.Beside(kindCache)
-	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease}
+	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease, AgentImage: o.AgentImage}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),

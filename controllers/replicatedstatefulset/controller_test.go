@@ -78,7 +78,7 @@ func (givenKey) Current(context.Context, bool) ([]byte, error) {
 
 // settings returns the options of an operator for the namespaces.
 func settings(namespaces []string) replicatedstatefulset.Options {
-	return replicatedstatefulset.Options{Namespaces: namespaces, Book: book, Key: givenKey{}, Restarts: 10, Account: "operator-system:manager"}
+	return replicatedstatefulset.Options{Namespaces: namespaces, Book: book, Key: givenKey{}, Restarts: 10, Account: "operator-system:manager", AgentImage: agentImage}
 }
 
 // replicated creates a set of one primary and two secondaries with claims.

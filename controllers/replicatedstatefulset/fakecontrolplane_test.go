@@ -27,6 +27,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 )
 
 // fakeControlPlane simulates the StatefulSet controller, scheduler, kubelets and application in one
@@ -108,10 +109,8 @@ func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet,
 		}
 	}
 	for i := range int(*set.Spec.Replicas) {
-		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod := children.BuildPod(set, i)
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = set.Status.UpdateRevision
-		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, i), set.Namespace
-		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 		if !have[pod.Name] {
 			if err := user.Create(ctx, pod); err != nil {
 				return err
@@ -163,11 +162,7 @@ func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 		p.forget(pod)
 		pod.Status.Phase = corev1.PodFailed
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"}}
-		pod.Status.ContainerStatuses = nil
-		for i := range pod.Spec.Containers {
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: pod.Spec.Containers[i].Name,
-				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}})
-		}
+		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = ended(pod.Spec.Containers), ended(pod.Spec.InitContainers)
 		return user.Status().Update(ctx, pod)
 	}
 	id := p.container(pod)
@@ -179,6 +174,14 @@ func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, ContainerID: id, RestartCount: p.restarts[pod.UID],
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 	return user.Status().Update(ctx, pod)
+}
+
+// ended returns the statuses of containers that have ended.
+func ended(containers []corev1.Container) (statuses []corev1.ContainerStatus) {
+	for i := range containers {
+		statuses = append(statuses, corev1.ContainerStatus{Name: containers[i].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}})
+	}
+	return statuses
 }
 
 func (p *fakeControlPlane) nodeOf(pod *corev1.Pod) string {

@@ -107,7 +107,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == spec.CommandsIn(&setSpec.Pod) }) {
 		t.Error("commands run in no container")
 	}
-	for _, name := range []string{spec.MemberName(set, 999), spec.ServiceName(set), spec.PrimaryServiceName(set), spec.ActiveServiceName(set)} {
+	for _, name := range []string{spec.MemberName(set, 999), spec.ServiceName(set), set.PrimaryServiceName(), spec.ActiveServiceName(set)} {
 		if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
 			t.Errorf("%s: %v", name, faults)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
@@ -51,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(rbac.Allow(ctx, user, book.Namespace, theOperator, verb, "", "configmaps")).To(Succeed())
 	}
 	server.ServeWebhooks(func(mgr ctrl.Manager) error {
-		return webhooks.SetupWebhook(mgr, book, func() string { return "token" })
+		return webhooks.SetupWebhook(mgr, book, func() string { return "token" }, agentImage)
 	})
 	askAboutEvictions(ctx)
 })
@@ -67,6 +68,11 @@ func askAboutEvictions(ctx context.Context) {
 	to.Service = nil
 	Expect(user.Create(ctx, made)).To(Succeed())
 }
+
+// agentOfOperator is the image of the agent of operators that are started.
+var agentOfOperator = fixture.AgentImage
+
+func agentImage(context.Context) (string, error) { return agentOfOperator, nil }
 
 // theOperator has the rights of the roles that are shipped for this kind, and no others.
 const theOperator = apiserver.TheOperator

@@ -191,7 +191,10 @@ const (
 	ReasonNodeUnreachable = "NodeUnreachable"
 	// ReasonMembersCannotStart: members cannot be created, scheduled, started or deleted.
 	ReasonMembersCannotStart = "MembersCannotStart"
-	// ReasonSecretMissing: a Secret of spec.TLS does not exist.
+	// ReasonAgentUnknown: the operator does not know the image of its agent, which spec.application
+	// needs.
+	ReasonAgentUnknown = "AgentUnknown"
+	// ReasonSecretMissing: a Secret of spec.TLS or spec.application does not exist.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonForeignObject: an object with a required name belongs to another owner.
 	ReasonForeignObject = "ForeignObject"

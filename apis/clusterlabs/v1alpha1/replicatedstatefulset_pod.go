@@ -29,19 +29,16 @@ type PodPolicy struct {
 	// Commands by name. sequence prints how new this member's data is, as one integer of at most 64
 	// bits. status exits with 0 (running; as a secondary if there is a command secondary), 7
 	// (stopped) or 8 (running as primary). stop stops the member, and primary starts it as primary.
-	// These four are required. seed starts the first member; default primary. secondary starts a
-	// member as a secondary; without it, members that are not primary are idle. promote changes a
-	// running secondary to primary; default primary. demote changes a running primary to secondary;
-	// default stop and then secondary. The kubelet runs preStop when the pod is deleted, unless the
-	// container has its own preStop hook.
+	// These four are required without spec.application. seed starts the first member; default
+	// primary. secondary starts a member as a secondary; without it, members that are not primary
+	// are idle. promote changes a running secondary to primary; default primary. demote changes a
+	// running primary to secondary; default stop and then secondary. The kubelet runs preStop when
+	// the pod is deleted, unless the container has its own preStop hook.
+	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="'sequence' in self",message="sequence is missing; add the command that prints the data version of a member"
-	// +kubebuilder:validation:XValidation:rule="'status' in self",message="status is missing; add the command that reports with its exit code whether a member runs"
-	// +kubebuilder:validation:XValidation:rule="'stop' in self",message="stop is missing; add the command that stops a member"
-	// +kubebuilder:validation:XValidation:rule="'primary' in self",message="primary is missing; add the command that starts a member as primary"
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="supports only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
-	Commands map[string]Command `json:"commands"`
+	Commands map[string]Command `json:"commands,omitempty"`
 
 	// InitContainers of the pod. Defaults to none.
 	// +optional
@@ -53,7 +50,7 @@ type PodPolicy struct {
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
 	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server, and one secret-<name>
-	// for each of spec.secrets. Defaults to none.
+	// for each of spec.secrets, and with spec.application agent and credentials. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !(v.name in ['podinfo', 'tls-peer', 'tls-server']))",message="podinfo, tls-peer and tls-server are volumes of the operator; rename yours"

@@ -160,6 +160,11 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=id
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
 	Orders []OrderStatus `json:"orders,omitempty"`
+	// Agent is the agent of spec.application in the pods. It is written before the pods are created.
+	// The operator needs it; do not edit it.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Agent"
+	Agent *AgentStatus `json:"agent,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused,
 	// Draining, Maintenance, Ready, Reconciling and Stalled.
 	// +optional

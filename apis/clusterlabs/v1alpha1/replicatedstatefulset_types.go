@@ -27,6 +27,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries <= self.replicas",fieldPath=".primaries",message="may not be more than replicas; lower it, or remove it to use replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries > 0",fieldPath=".primaries",message="may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || !has(self.pod.volumes) || self.pod.volumes.all(v, self.secrets.all(s, v.name != 'secret-' + s))",fieldPath=".pod.volumes",message="a volume has the name secret-<name> of a volume for spec.secrets; rename it"
+// +kubebuilder:validation:XValidation:rule="has(self.application) || (has(self.pod.commands) && 'sequence' in self.pod.commands)",fieldPath=".pod.commands",message="sequence is missing; add the command that prints the data version of a member, or set spec.application"
+// +kubebuilder:validation:XValidation:rule="has(self.application) || (has(self.pod.commands) && 'status' in self.pod.commands)",fieldPath=".pod.commands",message="status is missing; add the command that reports with its exit code whether a member runs, or set spec.application"
+// +kubebuilder:validation:XValidation:rule="has(self.application) || (has(self.pod.commands) && 'stop' in self.pod.commands)",fieldPath=".pod.commands",message="stop is missing; add the command that stops a member, or set spec.application"
+// +kubebuilder:validation:XValidation:rule="has(self.application) || (has(self.pod.commands) && 'primary' in self.pod.commands)",fieldPath=".pod.commands",message="primary is missing; add the command that starts a member as primary, or set spec.application"
 type ReplicatedStatefulSetSpec struct {
 	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
 	// "" if there is no problem. It is neither sent nor stored.
@@ -255,6 +259,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Minimum ready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=30
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// Application runs a known application without commands of the user: PostgreSQL. The operator
+	// fills all other fields that the application needs, unless they are set. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Application",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"},order=31
+	Application *ApplicationPolicy `json:"application,omitempty"`
 
 	// DeletionProtection makes the API server refuse the deletion of this object until it is set to
 	// false. The deletion of the namespace is not refused. Defaults to false.

@@ -126,3 +126,15 @@ func Container(pod *corev1.Pod, name string) *corev1.Container {
 	}
 	return &pod.Spec.Containers[i]
 }
+
+// Without returns a copy of a pod spec without the cpu and memory of its containers.
+func Without(spec *corev1.PodSpec) *corev1.PodSpec {
+	spec = spec.DeepCopy()
+	for i := range spec.Containers {
+		for _, name := range Resizable {
+			delete(spec.Containers[i].Resources.Requests, name)
+			delete(spec.Containers[i].Resources.Limits, name)
+		}
+	}
+	return spec
+}

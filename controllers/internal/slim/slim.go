@@ -197,7 +197,8 @@ func Node(obj any) (any, error) {
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID,
 		ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp}}
 	slim.Spec.Taints, slim.Spec.Unschedulable = n.Spec.Taints, n.Spec.Unschedulable
-	slim.Status.NodeInfo.MachineID, slim.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID
+	slim.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: n.Status.NodeInfo.MachineID, SystemUUID: n.Status.NodeInfo.SystemUUID,
+		KubeletVersion: n.Status.NodeInfo.KubeletVersion, ContainerRuntimeVersion: n.Status.NodeInfo.ContainerRuntimeVersion}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			slim.Status.Conditions = append(slim.Status.Conditions,

@@ -157,7 +157,7 @@ func BuildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 		all,
 		buildService(
 			set,
-			spec.PrimaryServiceName(set),
+			set.PrimaryServiceName(),
 			map[string]string{
 				v1alpha1.LabelApp:     set.Name,
 				v1alpha1.LabelManaged: v1alpha1.True,

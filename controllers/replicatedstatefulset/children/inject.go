@@ -43,7 +43,7 @@ func injectContainers(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) 
 			injectContainer(&list[i], env, mounts)
 		}
 	}
-	main := &pod.Containers[spec.CommandContainer(&set.Spec.Pod)]
+	main := &pod.Containers[set.Spec.Pod.CommandContainer()]
 	if r := &main.Resources; set.Spec.Resources != nil && len(r.Requests)+len(r.Limits)+len(r.Claims) == 0 {
 		main.Resources = *set.Spec.Resources.DeepCopy()
 	}

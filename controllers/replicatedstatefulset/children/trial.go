@@ -32,7 +32,7 @@ func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error)
 		return Trial{}, errs.ToAggregate()
 	}
 	t := Trial{Services: BuildServices(set), StatefulSet: BuildStatefulSet(set, members, Hashes{}),
-		Container: set.Spec.Pod.Containers[spec.CommandContainer(&set.Spec.Pod)].Name, Timeouts: map[string]time.Duration{}}
+		Container: set.Spec.Pod.Containers[set.Spec.Pod.CommandContainer()].Name, Timeouts: map[string]time.Duration{}}
 	t.StatefulSet.OwnerReferences = nil
 	for _, service := range t.Services {
 		service.OwnerReferences = nil

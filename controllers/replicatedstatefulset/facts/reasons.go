@@ -11,6 +11,7 @@ const (
 	ReasonRole     = "Role"     // sets the labels of a pod
 	ReasonChild    = "Child"    // creates or repairs a child
 	ReasonForeign  = "Foreign"  // removes our labels from a pod that is not a member
+	ReasonAgent    = "Agent"    // stores the agent for the pods of spec.application
 	ReasonBudget   = "Budget"   // closes the budget for a handover
 	ReasonTemplate = "Template" // changes the StatefulSet's template
 	ReasonScale    = "Scale"    // changes the StatefulSet's replicas

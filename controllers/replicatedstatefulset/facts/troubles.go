@@ -18,7 +18,7 @@ import (
 // troubles are the checks for problems of a set, the most important first. Each returns its reason
 // and message, or nothing.
 var troubles = []func(*Facts) Notice{
-	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, configMissing, writeRefused, podUndone,
+	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, agentUnknown, secretMissing, configMissing, writeRefused, podUndone,
 	membersFailed, MembersUnresponsive, membersDegraded, tooManyPrimaries,
 }
 
@@ -77,7 +77,7 @@ func foreignObject(f *Facts) Notice {
 // Foreign returns an object that has the name of a child but belongs to another object, and its
 // description. It returns nil if there is none.
 func (w *World) Foreign() (described string, child metav1.Object) {
-	for _, name := range []string{spec.ServiceName(w.Set), spec.PrimaryServiceName(w.Set), spec.ActiveServiceName(w.Set)} {
+	for _, name := range []string{spec.ServiceName(w.Set), w.Set.PrimaryServiceName(), spec.ActiveServiceName(w.Set)} {
 		if s := w.Services[name]; s != nil && !w.Ours(s) {
 			return "Service " + name, s
 		}
@@ -131,8 +131,16 @@ func secretMissing(f *Facts) Notice {
 	}
 	return Notice{
 		Reason:  v1alpha1.ReasonSecretMissing,
-		Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.MissingSecrets, ", "),
+		Message: "these Secrets of spec.TLS or spec.application do not exist: " + strings.Join(f.MissingSecrets, ", "),
 	}
+}
+
+// agentUnknown states why the pods of spec.application cannot be created.
+func agentUnknown(f *Facts) Notice {
+	if f.WhyNoAgent == "" || f.Set.Status.Agent != nil {
+		return Notice{}
+	}
+	return Notice{Reason: v1alpha1.ReasonAgentUnknown, Message: "the image of the agent for spec.application is unknown: " + f.WhyNoAgent}
 }
 
 // WriteUndone returns the notice about writes that an admission webhook or policy reverts.

@@ -72,7 +72,11 @@ type World struct {
 	// Revisions are the templates of members to be resized in place, and the template to resize
 	// them to, by revision name. Only a live world has them.
 	Revisions map[string]*corev1.PodTemplateSpec
-	// MissingSecrets are the Secrets of spec.TLS that do not exist.
+	// Agent is the agent of the operator, for a set with spec.application. Its image is "" if it is
+	// unknown, and WhyNoAgent states why. The pods have that of status.agent.
+	Agent      v1alpha1.AgentStatus
+	WhyNoAgent string
+	// MissingSecrets are the Secrets of spec.TLS and spec.application that do not exist.
 	MissingSecrets []string
 	// LossAt is when this process last saw a grant disappear, or first saw the set. Sequences of
 	// secondaries that were read before are outdated.

@@ -54,6 +54,9 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	if err := r.readSecrets(ctx, w); err != nil {
 		return nil, err
 	}
+	if err := r.ReadAgent(ctx, w); err != nil {
+		return nil, err
+	}
 	if err := r.readConfig(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -198,7 +201,7 @@ func (r *Reader) readChildren(ctx context.Context, w *facts.World, from engine.V
 		return err
 	}
 	w.Services = map[string]*corev1.Service{}
-	for _, name := range []string{spec.ServiceName(w.Set), spec.PrimaryServiceName(w.Set), spec.ActiveServiceName(w.Set), spec.SecondaryServiceName(w.Set)} {
+	for _, name := range []string{spec.ServiceName(w.Set), w.Set.PrimaryServiceName(), spec.ActiveServiceName(w.Set), spec.SecondaryServiceName(w.Set)} {
 		if w.Services[name], err = findCached[corev1.Service](ctx, r.Cache, from, key(name)); err != nil {
 			return err
 		}
@@ -206,12 +209,12 @@ func (r *Reader) readChildren(ctx context.Context, w *facts.World, from engine.V
 	return nil
 }
 
-// readSecrets sets which Secrets of spec.TLS are missing.
+// readSecrets sets which Secrets of spec.TLS and spec.application are missing.
 func (r *Reader) readSecrets(ctx context.Context, w *facts.World) error {
 	if w.Invalid != "" {
 		return nil
 	}
-	for _, name := range secretsOfTLS(w.Set) {
+	for _, name := range requiredSecrets(w.Set) {
 		secret := configuration.Metadata(configuration.KindSecret)
 		err := r.Cache.Get(
 			ctx,
@@ -229,11 +232,14 @@ func (r *Reader) readSecrets(ctx context.Context, w *facts.World) error {
 	return nil
 }
 
-// secretsOfTLS returns the names of the Secrets of spec.TLS.
-func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
+// requiredSecrets returns the names of the Secrets of spec.TLS and spec.application.
+func requiredSecrets(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
+	if set.Spec.Application != nil {
+		names = append(names, set.Spec.Application.CredentialsSecret)
+	}
 	tls := set.Spec.TLS
 	if tls == nil || tls.Static == nil {
-		return nil
+		return names
 	}
 	all := []string{tls.Static.OperatorSecret}
 	if member := tls.Static.Member; member != nil {

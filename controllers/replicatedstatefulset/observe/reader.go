@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ type Reader struct {
 	Board              Board
 	// Now returns the current time.
 	Now func() time.Time
+	// AgentImage returns the image with the agent of spec.application. If it is nil, such sets get
+	// no pods.
+	AgentImage func(context.Context) (string, error)
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
 

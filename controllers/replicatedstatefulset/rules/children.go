@@ -28,7 +28,9 @@ func keepChildren(f *facts.Facts, p *Plan) {
 		keepService(f, p, want)
 	}
 	keepBudgets(f, p)
-	KeepStatefulSet(f, p)
+	if f.HasAgent() {
+		KeepStatefulSet(f, p)
+	}
 }
 
 // keepService creates or repairs a Service.
@@ -71,9 +73,9 @@ func patchChild(f *facts.Facts, p *Plan, changed bool, a action.Action) {
 // hash differs, which recreates the pods, or if another client changed the template. Fields that
 // the API server added stay.
 func KeepStatefulSet(f *facts.Facts, p *Plan) {
-	have, carries := f.Stateful, f.Config.Target.Stamp
+	have := f.Stateful
 	if have == nil {
-		replicas := replicasToMake(f)
+		carries, replicas := f.Config.Target.Stamp, replicasToMake(f)
 		made := children.BuildStatefulSet(f.Set, replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
 		keepRecordOfConfig(made, carries.Record)
 		p.Do(action.Chain{{
@@ -85,18 +87,14 @@ func KeepStatefulSet(f *facts.Facts, p *Plan) {
 	if !f.HasStatefulSet() {
 		return
 	}
-	want := children.BuildStatefulSet(f.Set, *have.Spec.Replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
-	if recreatesAnyway(f.World, want) {
-		carries = f.Config.Fresh
-		want = children.BuildStatefulSet(f.Set, *have.Spec.Replicas, children.Hashes{Rules: f.Rules, Config: carries.Hash})
-	}
+	want, carries := f.WantedStatefulSet()
 	next, reason := have.DeepCopy(), facts.ReasonChild
 	next.Labels = spec.Merged(have.Labels, want.Labels)
 	keepRecordOfConfig(next, carries.Record)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retentionMeanwhile(f.World)
 	is, should := &have.Spec.Template, &want.Spec.Template
-	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
+	changed := facts.NeedsNewPods(have, want)
 	p.NewTemplate, p.ConfigEvent = changed, f.Config.Target.Event
 	if changed || !sameTemplate(is, should) {
 		next.Spec.Template, reason = *should, facts.ReasonTemplate
@@ -118,18 +116,6 @@ func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationConfigRecord, record)
-}
-
-// recreatesAnyway reports whether members must be recreated for another reason while a
-// configuration change waits for its turn. Then the new template includes the change, and one
-// restart covers both.
-func recreatesAnyway(w *facts.World, want *appsv1.StatefulSet) bool {
-	carried := facts.StampOf(w.Stateful)
-	if w.Config.Fresh.Hash == "" || w.Config.Target.Restarts(carried) {
-		return false
-	}
-	is, should := &w.Stateful.Spec.Template, &want.Spec.Template
-	return is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
 }
 
 // sameTemplate reports whether a template has everything that it should.

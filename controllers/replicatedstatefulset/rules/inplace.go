@@ -104,7 +104,7 @@ func (s *sizing) next() facts.InPlaceNote {
 // differsInResourcesOnly reports whether the current template differs from another one only in what
 // a running pod can change. A resize cannot remove a request or a limit.
 func (s *sizing) differsInResourcesOnly(from *corev1.PodTemplateSpec) bool {
-	if !apiequality.Semantic.DeepEqual(withoutResources(&from.Spec), withoutResources(&s.to.Spec)) {
+	if !apiequality.Semantic.DeepEqual(podresize.Without(&from.Spec), podresize.Without(&s.to.Spec)) {
 		return false
 	}
 	pod := s.podPolicy()
@@ -117,18 +117,6 @@ func (s *sizing) differsInResourcesOnly(from *corev1.PodTemplateSpec) bool {
 func (s *sizing) podPolicy() *v1alpha1.PodPolicy {
 	whole, _, _ := spec.WithTemplate(s.Set)
 	return &whole.Spec.Pod
-}
-
-// withoutResources returns a copy of a pod spec without the cpu and memory of its containers.
-func withoutResources(spec *corev1.PodSpec) *corev1.PodSpec {
-	spec = spec.DeepCopy()
-	for i := range spec.Containers {
-		for _, name := range podresize.Resizable {
-			delete(spec.Containers[i].Resources.Requests, name)
-			delete(spec.Containers[i].Resources.Limits, name)
-		}
-	}
-	return spec
 }
 
 // reachesPods reports whether labels or annotations of two templates differ only in those of the

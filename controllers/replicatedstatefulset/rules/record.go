@@ -29,6 +29,21 @@ func keepRecord(f *facts.Facts, p *Plan) {
 	p.Do(action.Chain{store(f.World, f.Record, facts.ReasonLearned, strings.Join(texts, "; "))})
 }
 
+// pinAgent records the agent of spec.application in the status before any pod has it.
+func pinAgent(f *facts.Facts, p *Plan) {
+	agent := f.WantedAgent()
+	if !f.ManagesChildren() || f.Deleting() || apiequality.Semantic.DeepEqual(agent, f.Set.Status.Agent) {
+		return
+	}
+	detail := "removed"
+	if agent != nil {
+		detail = agent.Image + " by " + string(agent.Mount)
+	}
+	pin := store(f.World, f.Record, facts.ReasonAgent, detail)
+	pin.Object.(*v1alpha1.ReplicatedStatefulSet).Status.Agent = agent
+	p.Do(action.Chain{pin})
+}
+
 // sameGrants reports whether two lists contain the same grants. It ignores Confirmed, which is only
 // informative.
 func sameGrants(a, b []v1alpha1.Grant) bool {

@@ -11,6 +11,7 @@ import (
 var rules = []engine.Rule[*facts.Facts, Plan]{
 	{Name: "release pods of an unmanaged set", Act: releaseAll},
 	{Name: "store the record", Act: keepRecord},
+	{Name: "record the agent of the application", Act: pinAgent},
 	{Name: "release pods that have stopped", Act: removePodFinalizers, Mode: engine.Beside},
 	{Name: "protect pods that may run", Act: addPodFinalizers, Mode: engine.Beside},
 	{Name: "restore the labels of pods", Act: restoreLabels, Mode: engine.Beside},

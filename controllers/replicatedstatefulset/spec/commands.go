@@ -48,19 +48,8 @@ func Starts(name string) bool { return StartsPrimary(name) || name == v1alpha1.C
 // thousand containers.
 const MaxContainers = 4 * bounds.Containers
 
-// CommandContainer returns the index of the container in which commands run.
-func CommandContainer(pod *v1alpha1.PodPolicy) int {
-	return max(
-		0,
-		slices.IndexFunc(
-			pod.Containers,
-			func(c corev1.Container) bool { return c.Name == pod.Container },
-		),
-	)
-}
-
 // CommandsIn returns the name of the container in which commands run.
-func CommandsIn(pod *v1alpha1.PodPolicy) string { return pod.Containers[CommandContainer(pod)].Name }
+func CommandsIn(pod *v1alpha1.PodPolicy) string { return pod.Containers[pod.CommandContainer()].Name }
 
 // HasPreStop reports whether a container has a preStop hook of any type.
 func HasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }

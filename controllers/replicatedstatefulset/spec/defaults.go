@@ -6,12 +6,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
 )
 
-// WithDefaults sets the schema's defaults, for objects that were stored without them, and the
-// default port of Services.
+// WithDefaults sets the schema's defaults, for objects that were stored without them, the fields that
+// spec.application fills, and the default port of Services.
 func WithDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set = set.DeepCopy()
+	application.Fill(set)
 	spec := &set.Spec
 	spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 3))
 	spec.FailureThreshold = ptr.To(ptr.Deref(spec.FailureThreshold, 2))

@@ -16,9 +16,6 @@ func StatefulSetName(set *v1alpha1.ReplicatedStatefulSet) string { return "rss-"
 // ServiceName returns the name of the headless Service of all members.
 func ServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-svc" }
 
-// PrimaryServiceName returns the name of the Service of the primaries.
-func PrimaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-primary" }
-
 // ActiveServiceName returns the name of the Service of the primaries and secondaries.
 func ActiveServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-active" }
 

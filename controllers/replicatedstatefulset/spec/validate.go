@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
 )
 
 // maxNameLength is the max length of the name of a set: its pods have the label value
@@ -30,11 +31,12 @@ func Validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	if errs := unread.Validate(set.Spec.Problem); len(errs) > 0 {
 		return errs
 	}
-	whole, _, errs := WithTemplate(set)
+	whole, left, errs := WithTemplate(set)
 	if len(errs) > 0 {
 		return errs // nothing else can be checked if the template cannot be parsed
 	}
 	errs = Places{set}.rename(validateWhole(whole))
+	errs = append(errs, application.Validate(set, &left)...)
 	errs = append(errs, validateSize(&set.Spec, field.NewPath("spec"))...)
 	if t, _ := templateOf(&set.Spec.Pod); set.Spec.Pod.Template != nil {
 		errs = append(errs, validateTemplate(set, &t)...)

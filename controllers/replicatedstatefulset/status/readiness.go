@@ -21,6 +21,7 @@ var Effects = kstatus.Effects{
 	v1alpha1.ReasonNotServing:       kstatus.NeedsPerson,
 	v1alpha1.ReasonRulesUnfollowed:  kstatus.NeedsPerson,
 	v1alpha1.ReasonMembersNotReady:  kstatus.Passes,
+	v1alpha1.ReasonAgentUnknown:     kstatus.NeedsPerson,
 	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // other controllers, such as cert-manager, create it
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // like a Secret of spec.TLS
 	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,

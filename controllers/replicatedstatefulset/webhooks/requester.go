@@ -11,19 +11,19 @@ import (
 // Requester returns the rights that the requester of a ReplicatedStatefulSet needs. All Secrets
 // that the object names are mounted in its pods, or a condition reveals whether they exist.
 func Requester() requester.Kind {
-	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy"}
+	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy", "application"}
 	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval", "minReadySeconds"}
 	const follows = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
-	followed := []string{"pod", "secrets", "TLS", "updateOnEnvChange"}
+	followed := []string{"pod", "secrets", "TLS", "application", "updateOnEnvChange"}
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "creates pods", Fields: pods},
-		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod", "application"}},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "changes the roles of members by commands", Fields: roles},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "creates claims", Fields: []string{"pod.volumeClaimTemplates"}},
 		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
 			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled"].exists(w, ` +
 				`w in spec.persistentVolumeClaimRetentionPolicy && spec.persistentVolumeClaimRetentionPolicy[w] == "Delete")`},
-		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
+		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS", "application"}},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
 		{Verb: "get", Resource: "secrets", Does: "reads Secrets", Fields: followed, If: follows},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: followed, If: follows},

@@ -24,6 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
@@ -42,6 +43,8 @@ type Validator struct {
 	Court *trial.Court
 	// Kinds maps objects to the names of their kinds.
 	Kinds client.Client
+	// Agent returns the image with the agent of spec.application. It may be nil.
+	Agent func(context.Context) (string, error)
 }
 
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &Validator{}
@@ -50,7 +53,7 @@ var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &Validator{}
 // Requested evictions of primaries are recorded in the book, which is a ConfigMap of that name. The
 // eviction webhook serves no request without a token, because only the token restricts the endpoint
 // to the API server.
-func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string) error {
+func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string, agentImage func(context.Context) (string, error)) error {
 	mgr.GetWebhookServer().Register(EvictionPath, OnlyWith(token, &admission.Webhook{Handler: &EvictionHandler{
 		Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Book: book, Now: time.Now}}))
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
@@ -58,6 +61,7 @@ func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() stri
 			Live:  mgr.GetAPIReader(),
 			Court: trial.NewCourt(mgr.GetClient()),
 			Kinds: mgr.GetClient(),
+			Agent: agentImage,
 		}).
 		Complete()
 }
@@ -65,7 +69,7 @@ func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() stri
 // ValidateCreate validates a new set. If it is valid, the API server tests its children by a dry
 // run.
 func (v *Validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
-	set = spec.WithDefaults(set)
+	set = spec.WithDefaults(v.withAgent(ctx, set))
 	warned, errs := append(Warnings(set), ignoredOrders(set)...), slices.Concat(spec.Validate(set), spec.ValidateOverrides(set), spec.ValidateMaintenance(set))
 	if len(errs) == 0 {
 		tried, faults := v.tryChildren(ctx, set, v.foreign)
@@ -83,7 +87,7 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can always be switched off
 	same := apiequality.Semantic.DeepEqual
 	var errs field.ErrorList
-	old, set = spec.WithDefaults(old), spec.WithDefaults(set)
+	old, set = spec.WithDefaults(v.withAgent(ctx, old)), spec.WithDefaults(v.withAgent(ctx, set))
 	if overrides(old) != overrides(set) {
 		errs = spec.ValidateOverrides(set)
 	}
@@ -123,6 +127,24 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	return warned, refuse(set, errs)
 }
 
+// withAgent returns a set whose children can be tested by a dry run before the controller has recorded
+// the agent.
+func (v *Validator) withAgent(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	if set.Spec.Application == nil || set.Status.Agent != nil || v.Agent == nil {
+		return set
+	}
+	image, err := v.Agent(ctx)
+	if err != nil { // a condition of the object reports it
+		image = unknownAgent
+	}
+	set = set.DeepCopy()
+	set.Status.Agent = &v1alpha1.AgentStatus{Image: image, Mount: v1alpha1.AgentInitContainer}
+	return set
+}
+
+// unknownAgent is the image of the agent in a dry run while that of the operator is unknown.
+const unknownAgent = "agent"
+
 // ValidateDelete allows every deletion. A policy enforces spec.deletionProtection.
 func (v *Validator) ValidateDelete(context.Context, *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	return nil, nil
@@ -161,12 +183,13 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 		)
 	}
 	pod := &set.Spec.Pod
-	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && spec.HasPreStop(&pod.Containers[spec.CommandContainer(pod)]) {
+	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && spec.HasPreStop(&pod.Containers[pod.CommandContainer()]) {
 		texts = append(
 			texts,
 			"spec.pod.commands[preStop] is ignored: the container has its own preStop hook",
 		)
 	}
+	texts = append(texts, application.Warnings(set)...)
 	texts = append(texts, OddTimes(&set.Spec)...)
 	texts = append(texts, missingMaintained(set)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {

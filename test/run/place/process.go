@@ -45,8 +45,11 @@ func (p Place) runOperator(ctx context.Context, image string) error {
 	for i, part := range parts {
 		args := []string{"--components=" + part.component, "--webhook-cert-dir=" + filepath.Join(p.Local.Dir(), "none"),
 			"--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[1+i])}
+		if part.component != "installer" {
+			args = append(args, "--gate-image="+image)
+		}
 		if part.component == "webhooks" {
-			args = append(args, "--gate-image="+image, fmt.Sprintf("--webhook-port=%d", webhook))
+			args = append(args, fmt.Sprintf("--webhook-port=%d", webhook))
 		}
 		if err := p.runPart(ctx, path, part.name, ports[1+i], args); err != nil {
 			return err

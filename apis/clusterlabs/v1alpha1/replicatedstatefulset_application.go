@@ -1,0 +1,90 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ApplicationType is a type of application that the operator can run without commands of the user.
+// +kubebuilder:validation:Enum=PostgreSQL
+type ApplicationType string
+
+// ApplicationPostgreSQL is PostgreSQL 13 to 18, in the upstream image or another image with the same
+// programs.
+const ApplicationPostgreSQL ApplicationType = "PostgreSQL"
+
+// ApplicationPolicy makes the operator fill the fields of the set that run an application: commands,
+// the program of the container, probes, ports, volumes and variables. A field that is set in the
+// spec is not filled.
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",fieldPath=".type",message="is immutable, because the data on the volumes is of this type; create another set, and copy the data"
+// +kubebuilder:validation:XValidation:rule="!has(self.postgreSQL) || self.type == 'PostgreSQL'",fieldPath=".postgreSQL",message="requires type PostgreSQL; remove it"
+type ApplicationPolicy struct {
+	// Type of the application. It is immutable.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL"}
+	Type ApplicationType `json:"type"`
+
+	// CredentialsSecret is the Secret with the passwords. For PostgreSQL it has the keys password
+	// (of the superuser postgres) and replicationPassword (of the role replicator). It is mounted
+	// into the container in which commands run.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:io.kubernetes:Secret"}
+	CredentialsSecret string `json:"credentialsSecret"`
+
+	// PostgreSQL has the options of type PostgreSQL. Defaults to asynchronous replication and the
+	// settings of the agent.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="PostgreSQL",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	PostgreSQL *PostgreSQLPolicy `json:"postgreSQL,omitempty"`
+}
+
+// PostgreSQLPolicy has the options of PostgreSQL.
+type PostgreSQLPolicy struct {
+	// SynchronousStandbys is the number of standbys that must have a transaction on disk before its
+	// commit returns. While fewer are connected, commits wait. With 0, transactions that no standby
+	// has received are lost with the primary. Defaults to 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=63
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Synchronous standbys",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:number"}
+	SynchronousStandbys int32 `json:"synchronousStandbys,omitempty"`
+
+	// Settings are parameters of postgresql.conf. Those on which the set depends are refused, for
+	// example fsync. A change recreates the members, one at a time. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settings",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// AgentMount is how the agent's program comes into the container.
+// +kubebuilder:validation:Enum=ImageVolume;InitContainer
+type AgentMount string
+
+const (
+	// AgentImageVolume mounts the agent's image as a volume.
+	AgentImageVolume AgentMount = "ImageVolume"
+	// AgentInitContainer copies the program into an emptyDir by an init container.
+	AgentInitContainer AgentMount = "InitContainer"
+)
+
+// AgentStatus is the agent in the pods of a set with spec.application. It changes only when members
+// are recreated for another reason, or while there are none, so an upgrade of the operator restarts
+// no container.
+type AgentStatus struct {
+	// Image with the program /agent.
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image"`
+	// Mount is how the program comes into the container: ImageVolume or InitContainer.
+	Mount AgentMount `json:"mount"`
+}
+
+// CommandContainer returns the index of the container in which commands run.
+func (p *PodPolicy) CommandContainer() int {
+	return max(0, slices.IndexFunc(p.Containers, func(c corev1.Container) bool { return c.Name == p.Container }))
+}
+
+// PrimaryServiceName returns the name of the Service of the primaries.
+func (s *ReplicatedStatefulSet) PrimaryServiceName() string { return s.Name + "-primary" }

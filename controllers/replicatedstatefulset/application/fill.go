@@ -1,0 +1,206 @@
+package application
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Names and paths in the pods.
+const (
+	volumeAgent       = "agent"
+	volumeCredentials = "credentials"
+	installContainer  = "agent-install"
+
+	pathAgent       = "/stateful-operator"
+	pathCredentials = "/etc/rss/credentials"
+	// pathRun is a tmpfs of each pod, also with a read-only root file system. An emptyDir would
+	// block kubectl drain.
+	pathRun = "/dev/shm"
+
+	agentInImage = "/agent"
+	agentInPod   = pathAgent + "/agent"
+)
+
+// Fill sets the fields that spec.application fills. It keeps all fields that are set. The result
+// depends only on the spec and on status.agent, so that another version of the operator recreates no
+// pods.
+func Fill(set *v1alpha1.ReplicatedStatefulSet) {
+	if set.Spec.Application == nil || len(set.Spec.Pod.Containers) == 0 {
+		return
+	}
+	f := filling{set: set, pod: &set.Spec.Pod, main: &set.Spec.Pod.Containers[set.Spec.Pod.CommandContainer()]}
+	if raw := f.pod.Template; raw != nil {
+		// Validate reports a template that does not decode.
+		_ = json.Unmarshal(raw.Raw, &f.template)
+	}
+	if set.Spec.Application.Type == v1alpha1.ApplicationPostgreSQL {
+		f.postgreSQL()
+	}
+}
+
+// Filled returns a set without spec.application that behaves the same.
+func Filled(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set = set.DeepCopy()
+	Fill(set)
+	set.Spec.Application = nil
+	return set
+}
+
+// filling is a set that is being filled.
+type filling struct {
+	set      *v1alpha1.ReplicatedStatefulSet
+	pod      *v1alpha1.PodPolicy
+	template corev1.PodTemplateSpec // spec.pod.template
+	main     *corev1.Container      // the container in which commands run
+}
+
+// agent sets process 1 of the container, and how the agent comes into the pod.
+func (f *filling) agent(name string) {
+	if len(f.main.Command) == 0 {
+		f.main.Command = []string{agentInPod, name, "idle"}
+	}
+	agent := f.set.Status.Agent
+	if agent == nil {
+		return // no pod is created before it is on record
+	}
+	source := corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: agent.Image, PullPolicy: corev1.PullIfNotPresent}}
+	if agent.Mount != v1alpha1.AgentImageVolume {
+		source = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		f.install(agent.Image)
+	}
+	f.volume(volumeAgent, source)
+	f.mount(corev1.VolumeMount{Name: volumeAgent, MountPath: pathAgent, ReadOnly: true})
+}
+
+// install adds the init container that copies the agent. It follows those of the user, so that an
+// index in an error of the API server refers to the user's container.
+func (f *filling) install(image string) {
+	if slices.ContainsFunc(f.pod.InitContainers, func(c corev1.Container) bool { return c.Name == installContainer }) {
+		return
+	}
+	f.pod.InitContainers = append(f.pod.InitContainers, corev1.Container{
+		Name: installContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{agentInImage, "install", pathAgent},
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeAgent, MountPath: pathAgent}},
+		Resources:       *f.resources().DeepCopy(), // a quota may require them, and they do not increase those of the pod
+		SecurityContext: restricted(),
+	})
+}
+
+// resources returns the resources of the main container.
+func (f *filling) resources() *corev1.ResourceRequirements {
+	r := &f.main.Resources
+	if f.set.Spec.Resources != nil && len(r.Requests)+len(r.Limits)+len(r.Claims) == 0 {
+		r = f.set.Spec.Resources
+	}
+	return &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
+}
+
+// restricted returns a security context that all Pod Security levels allow.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// credentials mounts these keys of the Secret. The kubelet does not start the pod if one is missing,
+// and its event names the key.
+func (f *filling) credentials(keys ...string) {
+	secret := &corev1.SecretVolumeSource{SecretName: f.set.Spec.Application.CredentialsSecret}
+	for _, key := range keys {
+		secret.Items = append(secret.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	f.volume(volumeCredentials, corev1.VolumeSource{Secret: secret})
+	f.mount(corev1.VolumeMount{Name: volumeCredentials, MountPath: pathCredentials, ReadOnly: true})
+}
+
+// data mounts the first claim at a path, and returns the path at which it is mounted. It returns ""
+// if there is no claim.
+func (f *filling) data(path string) string {
+	if len(f.pod.VolumeClaimTemplates) == 0 {
+		return ""
+	}
+	claim := f.pod.VolumeClaimTemplates[0].Name
+	for _, m := range f.main.VolumeMounts {
+		if m.Name == claim {
+			return m.MountPath
+		}
+	}
+	f.mount(corev1.VolumeMount{Name: claim, MountPath: path})
+	return path
+}
+
+func (f *filling) volume(name string, source corev1.VolumeSource) {
+	for _, v := range slices.Concat(f.pod.Volumes, f.template.Spec.Volumes) {
+		if v.Name == name {
+			return
+		}
+	}
+	f.pod.Volumes = append(f.pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+}
+
+func (f *filling) mount(mount corev1.VolumeMount) {
+	if !slices.ContainsFunc(f.main.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }) {
+		f.main.VolumeMounts = append(f.main.VolumeMounts, mount)
+	}
+}
+
+func (f *filling) env(name, value string) {
+	if !slices.ContainsFunc(f.main.Env, func(e corev1.EnvVar) bool { return e.Name == name }) {
+		f.main.Env = append(f.main.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+}
+
+// port sets the port of the container and of the Services.
+func (f *filling) port(name string, port int32) {
+	if !slices.ContainsFunc(f.main.Ports, func(p corev1.ContainerPort) bool { return p.Name == name || p.ContainerPort == port }) {
+		f.main.Ports = append(f.main.Ports, corev1.ContainerPort{Name: name, ContainerPort: port, Protocol: corev1.ProtocolTCP})
+	}
+	if len(f.set.Spec.ServicePorts) == 0 {
+		f.set.Spec.ServicePorts = []corev1.ServicePort{{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}}
+	}
+}
+
+// readiness sets the readiness probe.
+func (f *filling) readiness(name string) {
+	if f.main.ReadinessProbe != nil {
+		return
+	}
+	f.main.ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{agentInPod, name, "ready"}}},
+		PeriodSeconds: 5, TimeoutSeconds: 6, FailureThreshold: 3, SuccessThreshold: 1,
+	}
+}
+
+// command sets a command of the agent. primary is an argument of the agent.
+func (f *filling) command(name, driver, argument string, timeout v1alpha1.Duration) {
+	if _, isSet := f.pod.Commands[name]; isSet {
+		return
+	}
+	if f.pod.Commands == nil {
+		f.pod.Commands = map[string]v1alpha1.Command{}
+	}
+	f.pod.Commands[name] = v1alpha1.Command{Command: []string{agentInPod, driver, argument}, Timeout: timeout}
+}
+
+// security sets the security contexts of the pod and the container. user is the user and the group
+// of the upstream image. A pod context that is set determines the user.
+func (f *filling) security(user int64) {
+	if f.pod.SecurityContext == nil && f.template.Spec.SecurityContext == nil {
+		f.pod.SecurityContext = &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
+			FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
+			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
+	if f.main.SecurityContext == nil {
+		f.main.SecurityContext = restricted()
+	}
+}

@@ -1,0 +1,62 @@
+package application
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Validate checks spec.application of a filled set, and the fields that it requires. pod is the part
+// of the pod template that spec and spec.pod do not have.
+func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.ErrorList {
+	spec := &set.Spec
+	if spec.Application == nil {
+		return nil
+	}
+	at := field.NewPath("spec", "application")
+	if spec.Application.Type != v1alpha1.ApplicationPostgreSQL {
+		return field.ErrorList{field.NotSupported(at.Child("type"), spec.Application.Type, []v1alpha1.ApplicationType{v1alpha1.ApplicationPostgreSQL})}
+	}
+	var errs field.ErrorList
+	if why := apivalidation.NameIsDNSSubdomain(spec.Application.CredentialsSecret, false); len(why) > 0 {
+		errs = append(errs, field.Invalid(at.Child("credentialsSecret"), spec.Application.CredentialsSecret, why[0]))
+	}
+	errs = append(errs, validateRequirements(spec, pod)...)
+	return append(errs, validatePostgreSQL(spec, at)...)
+}
+
+// validateRequirements checks the fields of the pod on which the agent depends.
+func validateRequirements(spec *v1alpha1.ReplicatedStatefulSetSpec, pod *corev1.PodSpec) field.ErrorList {
+	at := field.NewPath("spec", "pod")
+	var errs field.ErrorList
+	if len(spec.Pod.VolumeClaimTemplates) == 0 {
+		errs = append(errs, field.Required(at.Child("volumeClaimTemplates"), "add a claim, on which spec.application stores its data"))
+	}
+	if ptr.Deref(pod.ShareProcessNamespace, false) {
+		errs = append(errs, field.Forbidden(at.Child("template", "spec", "shareProcessNamespace"),
+			"the agent of spec.application must be process 1 of its container, and ends all other processes of it; remove it"))
+	}
+	if i := spec.Pod.CommandContainer(); i < len(spec.Pod.Containers) && len(spec.Pod.Containers[i].Args) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("containers").Index(i).Child("args"),
+			"spec.application sets the program of this container, which has no other arguments; remove them, and use spec.application for settings"))
+	}
+	return errs
+}
+
+// Warnings returns warnings about valid settings that may not be intended.
+func Warnings(set *v1alpha1.ReplicatedStatefulSet) (texts []string) {
+	if set.Spec.Application == nil || set.Spec.Application.PostgreSQL == nil {
+		return nil
+	}
+	standbys, replicas := set.Spec.Application.PostgreSQL.SynchronousStandbys, ptr.Deref(set.Spec.Replicas, 0)
+	if standbys > 0 && replicas > 0 && replicas <= standbys+1 {
+		texts = append(texts, fmt.Sprintf("spec.application.postgreSQL.synchronousStandbys is %d, and spec.replicas %d: "+
+			"while a standby is not connected, commits wait; set replicas to %d or more", standbys, replicas, standbys+2))
+	}
+	return texts
+}

@@ -1,0 +1,66 @@
+package application_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
+)
+
+func options(o v1alpha1.PostgreSQLPolicy) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Application.PostgreSQL = &o }
+}
+
+func TestInvalidApplications(t *testing.T) {
+	for _, row := range []struct {
+		name, want string
+		set        change
+	}{
+		{"a valid one", "", func(*v1alpha1.ReplicatedStatefulSet) {}},
+		{"no agent on record", "", func(s *v1alpha1.ReplicatedStatefulSet) { s.Status.Agent = nil }},
+		{"options", "", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"shared_buffers": "256MB"}})},
+		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "PostgreSQL"`, func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Application.Type = "Oracle"
+			s.Spec.Pod.Commands = filled(fixture.PostgreSQL()).Spec.Pod.Commands
+		}},
+		{"no Secret", "spec.application.credentialsSecret: Invalid value", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Application.CredentialsSecret = "" }},
+		{"no claim", "spec.pod.volumeClaimTemplates: Required value: add a claim", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.VolumeClaimTemplates = nil }},
+		{"two primaries", "spec.primaries: Invalid value: 2: PostgreSQL has one primary", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = new(int32(2)) }},
+		{"arguments", "spec.pod.containers[0].args: Forbidden", main(func(c *corev1.Container) { c.Args = []string{"-c", "fsync=off"} })},
+		{"shared processes", "spec.pod.template.spec.shareProcessNamespace: Forbidden", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"shareProcessNamespace":true}}`)}
+		}},
+		{"too many standbys", "spec.application.postgreSQL.synchronousStandbys: Invalid value: 64", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 64})},
+		{"a negative number of standbys", "spec.application.postgreSQL.synchronousStandbys: Invalid value: -1", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: -1})},
+		{"a refused setting", `spec.application.postgreSQL.settings[fsync]: Forbidden: data can be lost`, options(v1alpha1.PostgreSQLPolicy{Settings: map[string]string{"fsync": "off"}})},
+		{"a setting that is no name", `spec.application.postgreSQL.settings[a b]: Forbidden: the name is not that of a setting`, options(v1alpha1.PostgreSQLPolicy{Settings: map[string]string{"a b": "off"}})},
+	} {
+		errs := spec.Validate(spec.WithDefaults(fixture.PostgreSQL(row.set)))
+		if row.want == "" && len(errs) > 0 || row.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), row.want)) {
+			t.Errorf("%s: %v, want %q", row.name, errs, row.want)
+		}
+	}
+}
+
+func TestWarningsOfCommitsThatWait(t *testing.T) {
+	for _, row := range []struct {
+		replicas, standbys int32
+		want               bool
+	}{{3, 1, false}, {2, 1, true}, {1, 1, true}, {3, 2, true}, {4, 2, false}, {2, 0, false}, {0, 1, false}} {
+		set := fixture.PostgreSQL(options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: row.standbys}), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = &row.replicas })
+		got := application.Warnings(set)
+		if slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, "commits wait") }) != row.want {
+			t.Errorf("%d replicas, %d standbys: %v", row.replicas, row.standbys, got)
+		}
+	}
+	if got := application.Warnings(fixture.PostgreSQL()); len(got) > 0 {
+		t.Errorf("without options: %v", got)
+	}
+}
