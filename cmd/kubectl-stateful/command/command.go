@@ -125,7 +125,7 @@ func (p *Plugin) Root() *cobra.Command {
 		Version: p.Version,
 	}
 	root.SetVersionTemplate("kubectl stateful {{.Version}}\n")
-	root.AddCommand(p.status(), p.why(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather(), p.version())
+	root.AddCommand(p.status(), p.why(), p.describe(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather(), p.version())
 	return root
 }
 
