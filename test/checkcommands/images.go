@@ -9,6 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 	"github.com/stateful-operator/stateful-operator/test/run/dummy"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
+	postgres "github.com/stateful-operator/stateful-operator/test/run/postgres/server"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
@@ -20,6 +21,7 @@ var samples = map[string]func(context.Context, place.Place) (string, error){
 		return where.Program(ctx, program.Ledger("build/run/ledger.tar"))
 	},
 	"docker.io/library/redis:7.0.15": packaged(server.Image, "build/run/redis.tar"),
+	"docker.io/library/postgres:17":  packaged(postgres.Image, "build/run/postgresql.tar"),
 	"quay.io/beekhof/dummy:latest":   packaged(dummy.Image, "build/run/dummy.tar"),
 	"registry.k8s.io/e2e-test-images/busybox:1.37.0-1": func(context.Context, place.Place) (string, error) {
 		return cluster.BusyboxImage, nil // part of every local cluster

@@ -205,7 +205,7 @@ func TestW24EverySampleSaysWhatItNeeds(t *testing.T) {
 // readersPages returns the pages for users of the operator.
 func readersPages(t *testing.T) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/kinds/*.md", "docs/runbooks/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/kinds/*.md", "docs/applications/*.md", "docs/runbooks/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		NewWithT(t).Expect(err).To(Succeed())
 		for _, file := range files {

@@ -79,6 +79,9 @@ type Images struct {
 	// Redis is an image of the server, with the tools of the sample's commands. RedisClient is an
 	// image of test/run/redis/client. RedisSample is the path of the sample.
 	Redis, RedisClient, RedisSample string
+	// PostgreSQL is an image of the server. PostgreSQLClient is an image of
+	// test/run/postgres/pgclient. PostgreSQLSample is the path of the sample.
+	PostgreSQL, PostgreSQLClient, PostgreSQLSample string
 	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string

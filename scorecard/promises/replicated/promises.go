@@ -27,6 +27,8 @@ var Promises = []kit.Promise{
 	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
 	ledgers("RS-14 if the newest cannot be seeded, no older one is seeded", newestCannotBeSeeded),
 	kit.Long(ledgers("RS-33 RS-37 RS-46 RS-57 deliberate operations of users on Redis", redis)),
+	kit.Long(ledgers("RS-141 PostgreSQL in 25 lines loses no acknowledged row", postgreSQL)),
+	kit.Beside("RS-142 a Secret of spec.application that is missing or lacks a key is reported", lacksAKey),
 	kit.Core(kit.Promise{Name: "RS-41 a primary on a lost node has no rival", Site: kit.NodeSite, Faults: true, Run: lostPrimary}),
 	{Name: "W9 W12 a failover waits for an unreachable member, and recreates it when that is allowed", Site: kit.NodeSite, Faults: true, Run: unansweredSecondary},
 	kit.Beside("W11 two of three members that are not Ready are reported, and may be evicted", unreadySecondaries),
