@@ -368,11 +368,21 @@ func (m *member) signal(name string, s syscall.Signal) {
 	processes.Signal(found, s)
 }
 
-// crash kills the server.
+// crash kills the server. Process 1 ends with it, and the kubelet starts another container.
 func (m *member) crash() {
 	m.t.Helper()
 	m.signal("postgres", syscall.SIGKILL)
-	m.eventually("the server ends", func() bool { return len(m.processes("postgres")) == 0 })
+	m.ends()
+	m.restart()
+}
+
+// ends waits until the container has ended.
+func (m *member) ends() {
+	m.t.Helper()
+	m.eventually("the container ends", func() bool {
+		out, err := m.runc("state", m.container()).Output()
+		return err == nil && strings.Contains(string(out), `"status": "stopped"`)
+	})
 }
 
 func (s *set) eventually(what string, done func() bool) {

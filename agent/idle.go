@@ -21,7 +21,9 @@ const (
 	maintainLimit = 10 * time.Second
 )
 
-// idle is process 1 of a member. It keeps running when the application ends.
+// idle is process 1 of a member. It keeps running when a command stops the application. When the
+// application ends by itself, it ends the container: the kubelet reports that within about a second, and
+// it proves that nothing of the application remains.
 func idle() driver.Code {
 	log := driver.ProcessLog(postgresql.Name + " idle")
 	if os.Getpid() != 1 {
@@ -40,13 +42,29 @@ func idle() driver.Code {
 	for {
 		select {
 		case <-child:
-			reap()
+			if ended(server, log) {
+				return driver.Failed
+			}
 		case s := <-stop:
 			log.Printf("%s: stops the application", s)
 			stopAll(server, log)
 			return driver.Succeeded
 		}
 	}
+}
+
+// ended releases the children that have ended, and reports whether the application has ended by itself.
+func ended(d driver.Driver, log *driver.Log) bool {
+	crashed := false
+	reap(func(pid int) { crashed = crashed || d.Crashed(pid) })
+	if !crashed {
+		return false
+	}
+	if changes, err := driver.ChangeRuns(); changes || err != nil {
+		return false // the command has ended it, or handles its end
+	}
+	log.Printf("the application was killed or has crashed: ends the container")
+	return true
 }
 
 // maintain logs an error only if it changes.
@@ -84,13 +102,14 @@ func stopAll(d driver.Driver, log *driver.Log) {
 	}
 	processes.WaitUntil(killLimit, func() bool {
 		_ = syscall.Kill(-1, syscall.SIGKILL) // all processes of the PID namespace, except this one
-		return !reap()
+		return !reap(func(int) {})
 	})
 	log.Printf("ends")
 }
 
-// reap releases the children that have ended, and reports whether others remain.
-func reap() (remain bool) {
+// reap releases the children that have ended, calls a function for each, and reports whether others
+// remain.
+func reap(ended func(pid int)) (remain bool) {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		switch {
@@ -99,6 +118,8 @@ func reap() (remain bool) {
 			return false
 		case pid == 0:
 			return true
+		default:
+			ended(pid)
 		}
 	}
 }

@@ -18,10 +18,7 @@ func TestProcess1StopsTheApplication(t *testing.T) {
 	m.execute("/usr/bin/sh", "-c", "trap '' TERM INT; sleep 1000 >/dev/null 2>&1 </dev/null &")
 	m.eventually("the other program runs", func() bool { return len(m.processes("sleep")) == 1 })
 	check(t, m.runc("kill", m.container(), "TERM").Run())
-	m.eventually("the container ends", func() bool {
-		out, err := m.runc("state", m.container()).Output()
-		return err == nil && strings.Contains(string(out), `"status": "stopped"`)
-	})
+	m.ends()
 	m.restart()
 	out, err := exec.Command("sh", "-c", "LC_ALL=C /usr/lib/postgresql/*/bin/pg_controldata "+m.data()).Output()
 	check(t, err)
@@ -31,12 +28,24 @@ func TestProcess1StopsTheApplication(t *testing.T) {
 	m.must(driver.Stopped, "status")
 }
 
-// Process 1 survives the application, and releases zombies.
+// The end of the container is the fastest report of a crash.
+func TestProcess1EndsWithACrash(t *testing.T) {
+	m := newSet(t, 1).members[0]
+	m.must(driver.Succeeded, "seed")
+	m.signal("postgres", syscall.SIGKILL)
+	m.ends()
+	if log := m.log(); !strings.Contains(log, "the application was killed or has crashed: ends the container") {
+		t.Errorf("the log has no reason: %s", log)
+	}
+}
+
+// Process 1 survives a stop, also one with SIGKILL, and releases zombies.
 func TestProcess1Remains(t *testing.T) {
 	m := newSet(t, 1).members[0]
 	m.must(driver.Succeeded, "seed")
 	id := m.processes("agent")[0].ID
-	m.crash()
+	m.signal("postgres", syscall.SIGSTOP) // only SIGKILL ends it
+	m.must(driver.Succeeded, "stop")
 	m.must(driver.Stopped, "status")
 	m.eventually("no zombie remains", func() bool {
 		out, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", id, id))

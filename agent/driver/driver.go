@@ -38,6 +38,9 @@ type Driver interface {
 	// Maintain is called by process 1 from time to time, also while a command runs. It applies changed
 	// Secrets, and must not start or stop the application.
 	Maintain(ctx context.Context) error
+	// Crashed is called by process 1 when a process has ended. It reports whether that was the
+	// application, and it was not stopped.
+	Crashed(pid int) bool
 }
 
 // Code is an exit code of a command. Codes are those of OCF.

@@ -164,6 +164,18 @@ func lock(path string) (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
+// ChangeRuns reports whether a command that changes state runs in this container. It may end the
+// application.
+func ChangeRuns() (bool, error) {
+	others, err := processes.Others()
+	for _, p := range others {
+		if args := p.Arguments(); len(args) > 2 && commands[args[2]].changes {
+			return true, err
+		}
+	}
+	return false, err
+}
+
 // EndCommands kills the other commands of this container, so that none starts the application later.
 func EndCommands() error {
 	const limit = 5 * time.Second

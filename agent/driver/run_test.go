@@ -37,6 +37,8 @@ func (f *fake) Demote(context.Context) error                      { return f.cal
 func (f *fake) Stop(context.Context) error                        { return f.call("stop", nil) }
 func (f *fake) Maintain(context.Context) error                    { return nil }
 
+func (f *fake) Crashed(int) bool { return false }
+
 func TestExitCodes(t *testing.T) {
 	for _, row := range []struct {
 		name           string

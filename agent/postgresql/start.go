@@ -81,7 +81,7 @@ func (s *Server) version() (string, error) {
 // uses the volume.
 func (s *Server) removeStale() error {
 	socket := s.private(".s.PGSQL." + s.port())
-	for _, path := range []string{s.data("postmaster.pid"), socket, socket + ".lock"} {
+	for _, path := range []string{s.data(pidFile), socket, socket + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
+
+// pidFile has the process ID of the server in its first line.
+const pidFile = "postmaster.pid"
 
 const (
 	// fastLimit is the time for a shutdown that waits until connected standbys have all records.
@@ -83,6 +89,14 @@ func (s *Server) end(fast time.Duration) error {
 func (s *Server) ended() bool {
 	running, err := s.running()
 	return err == nil && !running
+}
+
+// Crashed reports whether a process that has ended was the server. The server removes the file with its
+// process ID, unless it was killed.
+func (s *Server) Crashed(pid int) bool {
+	text, err := os.ReadFile(s.data(pidFile))
+	first, _, _ := strings.Cut(string(text), "\n")
+	return err == nil && first == strconv.Itoa(pid)
 }
 
 // postmasters returns the processes whose parent is not a process of the server.

@@ -72,6 +72,15 @@ func parse(id int, stat string) (Process, bool) {
 	return Process{ID: id, Parent: parent, Name: stat[open+1 : end]}, err == nil
 }
 
+// Arguments returns the program and its arguments. It returns nil if the process has ended.
+func (p Process) Arguments() []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/cmdline")
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
 // Others returns the other processes that run the executable of this one, except process 1.
 func Others() ([]Process, error) {
 	self, err := os.Stat("/proc/self/exe")

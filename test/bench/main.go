@@ -46,6 +46,7 @@ var benchmarks = []benchmark{
 	{"crowd", "failovers of replicated sets among many others", false, measureCrowd}, // leaves its sets behind
 	{"singleton", "handovers between programs on real nodes", true, measureSingleton},
 	{"replicated", "switchovers and failovers on real nodes", true, measureReplicated},
+	{"postgresql", "writes to PostgreSQL while its primary is replaced, on real nodes", true, measurePostgreSQL},
 	{"upgrade", "good upgrades compared with a rolling update on real nodes", true, measureUpgrades},
 }
 

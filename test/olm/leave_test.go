@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -115,7 +116,7 @@ func (s *site) nothingLeft(ctx context.Context) (left error) {
 			return err
 		}
 		err := meta.EachListItem(list, func(object runtime.Object) error {
-			if o := object.(client.Object); ours(o) {
+			if o := object.(client.Object); ours(o) && !s.isDangling(ctx, o) {
 				left = errors.Join(left, fmt.Errorf("%T %s is left", o, o.GetName()))
 			}
 			return nil
@@ -123,6 +124,18 @@ func (s *site) nothingLeft(ctx context.Context) (left error) {
 		left = errors.Join(left, err)
 	}
 	return left
+}
+
+// isDangling reports whether an object is a binding that OLM made for a ClusterRole that does not exist.
+// It grants nothing. OLM 0.46 sometimes creates the binding of a replaced version again while it deletes
+// that version, and never deletes it.
+func (s *site) isDangling(ctx context.Context, o client.Object) bool {
+	binding, ok := o.(*rbacv1.ClusterRoleBinding)
+	if !ok || binding.Labels["olm.managed"] != "true" {
+		return false
+	}
+	err := s.m.Client.Get(ctx, client.ObjectKey{Name: binding.RoleRef.Name}, &rbacv1.ClusterRole{})
+	return apierrors.IsNotFound(err)
 }
 
 // ours reports whether an object belongs to the operator, by its name or by OLM's labels.

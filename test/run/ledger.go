@@ -23,17 +23,18 @@ func (s shown) applyLedger(ctx context.Context) error {
 	return s.Apply(ctx, ledgerFile, func(sample *unstructured.Unstructured) error { return place.MemberImage(sample, ref) })
 }
 
-// switchOver requests a switchover of the ledger, and prints the duration. A failover this early after
-// the start would be delayed (place.Calm).
+// switchOver requests a switchover of the sample with one primary, and prints the duration. A failover
+// this early after the start would be delayed (place.Calm).
 func (s shown) switchOver(ctx context.Context) error {
-	set, err := s.Set(ctx, ledgerKey, anyPrimary)
+	key := s.replicatedKey()
+	set, err := s.Set(ctx, key, anyPrimary)
 	if err != nil {
 		return err
 	}
 	old, next := set.Status.Members.Primary[0], set.Status.Members.Secondary[0]
-	if _, err := s.Run(ctx, "annotate", "rss", ledgerKey.Name, v1alpha1.AnnotationSwitchoverTo+"="+next); err != nil {
+	if _, err := s.Run(ctx, "annotate", "rss", key.Name, v1alpha1.AnnotationSwitchoverTo+"="+next); err != nil {
 		return err
 	}
-	_, err = s.AnotherPrimary(ctx, ledgerKey, old)
+	_, err = s.AnotherPrimary(ctx, key, old)
 	return err
 }

@@ -1,7 +1,7 @@
 // Command run demonstrates the operator. It boots the local cluster (or uses that of KUBECONFIG), with
 // simulated nodes if this machine cannot run nodes. It deploys the operator from its image, applies
 // samples of each kind, and waits until they are Ready. Then it restarts the StatefulSingleton,
-// requests a switchover of a ReplicatedStatefulSet, applies a good and a bad upgrade to an
+// requests a switchover of a ReplicatedStatefulSet and deletes its primary, applies a good and a bad upgrade to an
 // ExtendedStatefulSet, and prints suggestions for the user.
 package main
 
@@ -75,7 +75,7 @@ func (s shown) samples(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, sample := range [][]func(shown, context.Context) error{
 		{shown.startShop, shown.upgradeShop, shown.spoilShop}, // takes longest
-		{shown.applyLedger, shown.switchOver},
+		{shown.applyOrders, shown.switchOver, shown.failOver},
 		{shown.applyMailer, shown.rollMailer},
 		{shown.applyCoder},
 		{shown.applyDummy},

@@ -22,14 +22,14 @@ func TestTheLastScreenFits(t *testing.T) {
 			Kubectl: "/home/somebody/.cache/stateful-operator/kubernetes-v1.36.3-48fd8094/kubectl"},
 	} {
 		g := NewWithT(t)
-		text := shown{where}.screen("coder-stateful-7dc5fc9b8-x8z2q", "node-2", "rss-ledger-0")
+		text := shown{where}.screen("coder-stateful-7dc5fc9b8-x8z2q", "node-2", "rss-"+shown{where}.replicatedKey().Name+"-0")
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		g.Expect(len(lines)).To(BeNumerically("<=", 22), text)
 		for _, line := range lines {
 			g.Expect(utf8.RuneCountInString(line)).To(BeNumerically("<=", 100), line)
 		}
 		g.Expect(strings.Contains(text, "cluster cut")).To(Equal(where.Kind == place.Local), text)
-		for _, kind := range []string{"delete pod coder", "deployment mailer", "ledger", "ests shop"} {
+		for _, kind := range []string{"delete pod coder", "deployment mailer", shown{where}.replicatedKey().Name, "ests shop"} {
 			g.Expect(text).To(ContainSubstring(kind))
 		}
 	}

@@ -110,3 +110,17 @@ func lacksAKey(ctx context.Context, c *kit.Cluster) {
 	kit.Change(ctx, c, passwords, func(s *corev1.Secret) { s.StringData = map[string]string{"replicationPassword": password} })
 	d.whole(ctx)
 }
+
+// copiesAgent has a Node that does not support image volumes. Then an init container copies the agent.
+func copiesAgent(ctx context.Context, c *kit.Cluster) {
+	old := kit.Node("without-image-volumes")
+	old.Spec.Unschedulable = true
+	c.Put(ctx, old)
+	c.Cleanup(func() { c.Remove(context.WithoutCancel(ctx), old) })
+	d := createPostgreSQL(ctx, c)
+	d.grows(ctx)
+	c.Expect(d.set.Status.Agent.Mount).To(Equal(v1alpha1.AgentInitContainer))
+	d.killServers(ctx, d.set.Status.Members.Primary[0])
+	d.grows(ctx)
+	d.judges(ctx)
+}

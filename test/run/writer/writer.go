@@ -18,7 +18,12 @@ import (
 // TryFor is the max duration of one attempt.
 const TryFor = time.Second
 
+// PauseSuffix ends a line with a number of milliseconds in which no write was acknowledged.
+const PauseSuffix = " ms without an acknowledged entry"
+
 const (
+	longPause = 300 * time.Millisecond // longer ones are printed
+
 	again    = 5 * time.Millisecond // delay before a failed read is retried
 	patience = 2 * time.Minute      // for a primary, when all entries are read
 )
@@ -94,7 +99,11 @@ func (w *writer) next() {
 	}
 	now := time.Now()
 	if !w.last.IsZero() {
-		w.pause = max(w.pause, now.Sub(w.last))
+		pause := now.Sub(w.last)
+		if pause > longPause {
+			fmt.Printf("%d%s\n", pause.Milliseconds(), PauseSuffix)
+		}
+		w.pause = max(w.pause, pause)
 	}
 	w.last, w.acked = now, append(w.acked, w.tried)
 }

@@ -16,6 +16,7 @@ func main() { writer.Main(open) }
 type server struct {
 	config *pgx.ConnConfig
 	conn   *pgx.Conn
+	exists bool // the table
 }
 
 func open(address string) (writer.Database, error) {
@@ -38,10 +39,11 @@ func (s *server) Put(ctx context.Context, n int) (acknowledged bool, err error) 
 	if err != nil {
 		return false, err
 	}
-	if n == 1 {
+	if !s.exists {
 		if _, err := conn.Exec(ctx, "create table if not exists entries (n int primary key)"); err != nil {
 			return false, err
 		}
+		s.exists = true
 	}
 	_, err = conn.Exec(ctx, "insert into entries values ($1)", n)
 	return err == nil, err
