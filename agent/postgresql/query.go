@@ -55,6 +55,10 @@ func connect(ctx context.Context, info conninfo) (*pgx.Conn, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	config.RuntimeParams["application_name"] = "agent"
 	config.RuntimeParams["search_path"] = "pg_catalog" // users can create functions in other schemas
+	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		config.RuntimeParams[limit] = "0" // those of the settings are for users
+	}
+	config.RuntimeParams["default_transaction_isolation"] = "read committed" // serializable fails in a standby
 	return pgx.ConnectConfig(ctx, config)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
@@ -49,10 +50,24 @@ func New(log *driver.Log) (*Server, error) {
 		return nil, driver.Errorf(driver.NotConfigured, "the environment variable POD_NAME is not set")
 	}
 	s := &Server{config: config, member: member, log: log}
+	return s, s.makePrivate()
+}
+
+// makePrivate creates the private folder. Other containers of the pod can have created it, if they use the
+// same memory.
+func (s *Server) makePrivate() error {
 	if err := os.Mkdir(s.privateDir(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, driver.Errorf(driver.NotConfigured, "runDir must be writable: %w", err)
+		return driver.Errorf(driver.NotConfigured, "runDir must be writable: %w", err)
 	}
-	return s, nil
+	info, err := os.Lstat(s.privateDir())
+	if err != nil {
+		return driver.Errorf(driver.NotConfigured, "runDir must be readable: %w", err)
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || !known || int(owner.Uid) != os.Geteuid() {
+		return driver.Errorf(driver.NotConfigured, "%s belongs to another user, or others can read it: remove it, or the container that created it", s.privateDir())
+	}
+	return nil
 }
 
 // LockDir is the folder for the lock of commands.

@@ -50,7 +50,8 @@ type PodPolicy struct {
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
 	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server, and one secret-<name>
-	// for each of spec.secrets, and with spec.application agent and credentials. Defaults to none.
+	// for each of spec.secrets, and with spec.application application-agent and
+	// application-credentials. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !(v.name in ['podinfo', 'tls-peer', 'tls-server']))",message="podinfo, tls-peer and tls-server are volumes of the operator; rename yours"

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -13,8 +14,8 @@ import (
 
 // Names and paths in the pods.
 const (
-	volumeAgent       = "agent"
-	volumeCredentials = "credentials"
+	volumeAgent       = "application-agent"
+	volumeCredentials = "application-credentials"
 	installContainer  = "agent-install"
 
 	pathAgent       = "/stateful-operator"
@@ -69,12 +70,15 @@ func (f *filling) agent(name string) {
 	if agent == nil {
 		return // no pod is created before it is on record
 	}
-	source := corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: agent.Image, PullPolicy: corev1.PullIfNotPresent}}
-	if agent.Mount != v1alpha1.AgentImageVolume {
-		source = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	image := corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: agent.Image, PullPolicy: corev1.PullIfNotPresent}}
+	switch {
+	case f.hasVolume(volumeAgent): // the user brings the agent
+	case agent.Mount == v1alpha1.AgentImageVolume:
+		f.volume(volumeAgent, image)
+	default:
 		f.install(agent.Image)
+		f.volume(volumeAgent, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	}
-	f.volume(volumeAgent, source)
 	f.mount(corev1.VolumeMount{Name: volumeAgent, MountPath: pathAgent, ReadOnly: true})
 }
 
@@ -86,27 +90,25 @@ func (f *filling) install(image string) {
 	}
 	f.pod.InitContainers = append(f.pod.InitContainers, corev1.Container{
 		Name: installContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{agentInImage, "install", pathAgent},
-		VolumeMounts:    []corev1.VolumeMount{{Name: volumeAgent, MountPath: pathAgent}},
-		Resources:       *f.resources().DeepCopy(), // a quota may require them, and they do not increase those of the pod
+		Command:      []string{agentInImage, "install", pathAgent},
+		VolumeMounts: []corev1.VolumeMount{{Name: volumeAgent, MountPath: pathAgent}},
+		// A quota may require resources. They are constant, so that those of the program can be
+		// changed in place.
+		Resources:       corev1.ResourceRequirements{Requests: installResources(), Limits: installResources()},
 		SecurityContext: restricted(),
 	})
 }
 
-// resources returns the resources of the main container.
-func (f *filling) resources() *corev1.ResourceRequirements {
-	r := &f.main.Resources
-	if f.set.Spec.Resources != nil && len(r.Requests)+len(r.Limits)+len(r.Claims) == 0 {
-		r = f.set.Spec.Resources
-	}
-	return &corev1.ResourceRequirements{Requests: r.Requests, Limits: r.Limits}
+func installResources() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 }
 
 // restricted returns a security context that all Pod Security levels allow.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 }
 
@@ -137,13 +139,14 @@ func (f *filling) data(path string) string {
 	return path
 }
 
+func (f *filling) hasVolume(name string) bool {
+	return slices.ContainsFunc(slices.Concat(f.pod.Volumes, f.template.Spec.Volumes), func(v corev1.Volume) bool { return v.Name == name })
+}
+
 func (f *filling) volume(name string, source corev1.VolumeSource) {
-	for _, v := range slices.Concat(f.pod.Volumes, f.template.Spec.Volumes) {
-		if v.Name == name {
-			return
-		}
+	if !f.hasVolume(name) {
+		f.pod.Volumes = append(f.pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 	}
-	f.pod.Volumes = append(f.pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 }
 
 func (f *filling) mount(mount corev1.VolumeMount) {
@@ -158,13 +161,14 @@ func (f *filling) env(name, value string) {
 	}
 }
 
-// port sets the port of the container and of the Services.
+// port adds the port to the container, and to the Services, by which members find the primary.
 func (f *filling) port(name string, port int32) {
 	if !slices.ContainsFunc(f.main.Ports, func(p corev1.ContainerPort) bool { return p.Name == name || p.ContainerPort == port }) {
 		f.main.Ports = append(f.main.Ports, corev1.ContainerPort{Name: name, ContainerPort: port, Protocol: corev1.ProtocolTCP})
 	}
-	if len(f.set.Spec.ServicePorts) == 0 {
-		f.set.Spec.ServicePorts = []corev1.ServicePort{{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}}
+	if !slices.ContainsFunc(f.set.Spec.ServicePorts, func(p corev1.ServicePort) bool { return p.Port == port }) {
+		f.set.Spec.ServicePorts = append(f.set.Spec.ServicePorts,
+			corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)})
 	}
 }
 
@@ -191,16 +195,21 @@ func (f *filling) command(name, driver, argument string, timeout v1alpha1.Durati
 }
 
 // security sets the security contexts of the pod and the container. user is the user and the group
-// of the upstream image. A pod context that is set determines the user.
+// of the upstream image. Only this container gets the user, because it may read the private files of
+// the agent. If the context of the pod is set, it determines the user.
 func (f *filling) security(user int64) {
-	if f.pod.SecurityContext == nil && f.template.Spec.SecurityContext == nil {
+	ours := f.pod.SecurityContext == nil && f.template.Spec.SecurityContext == nil
+	if ours {
 		f.pod.SecurityContext = &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: &user, RunAsGroup: &user, FSGroup: &user,
-			FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
-			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			FSGroup: &user, FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}
 	}
-	if f.main.SecurityContext == nil {
-		f.main.SecurityContext = restricted()
+	if f.main.SecurityContext != nil {
+		return
+	}
+	f.main.SecurityContext = restricted()
+	if ours {
+		f.main.SecurityContext.RunAsUser, f.main.SecurityContext.RunAsGroup = &user, &user
 	}
 }

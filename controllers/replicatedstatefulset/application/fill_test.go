@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -59,7 +58,7 @@ func TestFieldsOfTheUserAreKept(t *testing.T) {
 	for name, set := range map[string]change{
 		"spec.primaries": func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = new(int32(0)) },
 		"spec.servicePorts": func(s *v1alpha1.ReplicatedStatefulSet) {
-			s.Spec.ServicePorts = []corev1.ServicePort{{Name: "pg", Port: 6432}}
+			s.Spec.ServicePorts = []corev1.ServicePort{{Name: "pg", Port: 5432}}
 		},
 		"the program":         main(func(c *corev1.Container) { c.Command = []string{"/init"} }),
 		"the readiness probe": main(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 30} }),
@@ -73,8 +72,12 @@ func TestFieldsOfTheUserAreKept(t *testing.T) {
 		}),
 		"the context of a program": main(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{} }),
 		"the context of the pod":   func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.SecurityContext = &corev1.PodSecurityContext{} },
-		"the volume of the agent":  func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Volumes = []corev1.Volume{{Name: "agent"}} },
-		"the volume of passwords":  func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Volumes = []corev1.Volume{{Name: "credentials"}} },
+		"the volume of the agent": func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Volumes = []corev1.Volume{{Name: "application-agent"}}
+		},
+		"the volume of passwords": func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Volumes = []corev1.Volume{{Name: "application-credentials"}}
+		},
 		"the init container": func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.InitContainers = []corev1.Container{{Name: "agent-install", Image: "own"}}
 		},
@@ -148,25 +151,31 @@ func TestTheDataFolderIsOnTheFirstClaim(t *testing.T) {
 // TestFieldsOfTheTemplateAreKept has fields that spec.pod.template sets.
 func TestFieldsOfTheTemplateAreKept(t *testing.T) {
 	set := filled(fixture.PostgreSQL(func(s *v1alpha1.ReplicatedStatefulSet) {
-		s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"securityContext":{"runAsUser":70},"volumes":[{"name":"credentials","emptyDir":{}}]}}`)}
+		s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"securityContext":{"runAsUser":70},"volumes":[{"name":"application-credentials","emptyDir":{}}]}}`)}
 	}))
 	if got := set.Spec.Pod.SecurityContext; got != nil {
 		t.Errorf("the security context is %v", got)
 	}
-	if got := set.Spec.Pod.Volumes; len(got) != 1 || got[0].Name != "agent" {
+	if got := set.Spec.Pod.Volumes; len(got) != 1 || got[0].Name != "application-agent" {
 		t.Errorf("the volumes are %v", got)
 	}
 }
 
-func TestTheInstallerHasTheResourcesOfTheProgram(t *testing.T) {
-	wants := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
-	for name, set := range map[string]change{
-		"of the container": main(func(c *corev1.Container) { c.Resources = wants }),
-		"of the spec":      func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Resources = &wants },
-	} {
-		if got := filled(fixture.PostgreSQL(copied, set)).Spec.Pod.InitContainers[0].Resources; !reflect.DeepEqual(got, wants) {
-			t.Errorf("resources %s: %v", name, got)
-		}
+func TestThePortForReplicationIsAdded(t *testing.T) {
+	set := filled(fixture.PostgreSQL(func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.ServicePorts = []corev1.ServicePort{{Name: "metrics", Port: 9187}}
+	}))
+	if got := set.Spec.ServicePorts; len(got) != 2 || got[1].Port != 5432 {
+		t.Errorf("the ports are %v", got)
+	}
+}
+
+func TestAVolumeOfTheUserBringsTheAgent(t *testing.T) {
+	set := filled(fixture.PostgreSQL(copied, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.Volumes = []corev1.Volume{{Name: "application-agent", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "own"}}}}
+	}))
+	if got := set.Spec.Pod.InitContainers; len(got) > 0 {
+		t.Errorf("the agent is also copied by %v", got)
 	}
 }
 

@@ -37,15 +37,32 @@ func validateRequirements(spec *v1alpha1.ReplicatedStatefulSetSpec, pod *corev1.
 	if len(spec.Pod.VolumeClaimTemplates) == 0 {
 		errs = append(errs, field.Required(at.Child("volumeClaimTemplates"), "add a claim, on which spec.application stores its data"))
 	}
-	if ptr.Deref(pod.ShareProcessNamespace, false) {
-		errs = append(errs, field.Forbidden(at.Child("template", "spec", "shareProcessNamespace"),
-			"the agent of spec.application must be process 1 of its container, and ends all other processes of it; remove it"))
+	for name, shared := range map[string]bool{"shareProcessNamespace": ptr.Deref(pod.ShareProcessNamespace, false), "hostPID": pod.HostPID} {
+		if shared {
+			errs = append(errs, field.Forbidden(at.Child("template", "spec", name),
+				"the agent of spec.application must be process 1 of its container, and ends all other processes of it; remove it"))
+		}
+	}
+	if pod.HostIPC {
+		errs = append(errs, field.Forbidden(at.Child("template", "spec", "hostIPC"), "spec.application has private files in /dev/shm; remove it"))
 	}
 	if i := spec.Pod.CommandContainer(); i < len(spec.Pod.Containers) && len(spec.Pod.Containers[i].Args) > 0 {
 		errs = append(errs, field.Forbidden(at.Child("containers").Index(i).Child("args"),
 			"spec.application sets the program of this container, which has no other arguments; remove them, and use spec.application for settings"))
 	}
 	return errs
+}
+
+// ValidateUpdate checks a change of a set with spec.application.
+func ValidateUpdate(old, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	if old.Spec.Application == nil || set.Spec.Application == nil || ptr.Deref(set.Spec.Replicas, 0) == 0 {
+		return nil
+	}
+	if hasServerSecret(&old.Spec) == hasServerSecret(&set.Spec) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "TLS", "static", "member", "serverSecret"),
+		"members with and without TLS cannot replicate from each other; set spec.replicas to 0 first")}
 }
 
 // Warnings returns warnings about valid settings that may not be intended.

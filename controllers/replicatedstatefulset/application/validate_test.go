@@ -37,6 +37,12 @@ func TestInvalidApplications(t *testing.T) {
 		{"shared processes", "spec.pod.template.spec.shareProcessNamespace: Forbidden", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"shareProcessNamespace":true}}`)}
 		}},
+		{"the processes of the Node", "spec.pod.template.spec.hostPID: Forbidden", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"hostPID":true}}`)}
+		}},
+		{"the memory of the Node", "spec.pod.template.spec.hostIPC: Forbidden", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"hostIPC":true}}`)}
+		}},
 		{"too many standbys", "spec.application.postgreSQL.synchronousStandbys: Invalid value: 64", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 64})},
 		{"a negative number of standbys", "spec.application.postgreSQL.synchronousStandbys: Invalid value: -1", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: -1})},
 		{"a refused setting", `spec.application.postgreSQL.settings[fsync]: Forbidden: data can be lost`, options(v1alpha1.PostgreSQLPolicy{Settings: map[string]string{"fsync": "off"}})},
@@ -45,6 +51,29 @@ func TestInvalidApplications(t *testing.T) {
 		errs := spec.Validate(spec.WithDefaults(fixture.PostgreSQL(row.set)))
 		if row.want == "" && len(errs) > 0 || row.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), row.want)) {
 			t.Errorf("%s: %v, want %q", row.name, errs, row.want)
+		}
+	}
+}
+
+func TestTLSIsSwitchedOnlyInAStoppedSet(t *testing.T) {
+	withTLS := func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{Member: &v1alpha1.MemberTLS{ServerSecret: "cert"}}}
+	}
+	running := func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(3)) }
+	stopped := func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(0)) }
+	for _, row := range []struct {
+		name     string
+		old, set []change
+		refused  bool
+	}{
+		{"on", []change{running}, []change{running, withTLS}, true},
+		{"off", []change{running, withTLS}, []change{running}, true},
+		{"no change", []change{running, withTLS}, []change{running, withTLS}, false},
+		{"on, stopped", []change{running}, []change{stopped, withTLS}, false},
+	} {
+		errs := application.ValidateUpdate(fixture.PostgreSQL(row.old...), fixture.PostgreSQL(row.set...))
+		if len(errs) > 0 != row.refused {
+			t.Errorf("%s: %v", row.name, errs)
 		}
 	}
 }

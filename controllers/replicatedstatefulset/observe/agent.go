@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,13 +27,31 @@ func (r *Reader) ReadAgent(ctx context.Context, w *facts.World) error {
 	if image == "" {
 		return nil
 	}
-	if pinned := w.Set.Status.Agent; pinned != nil && pinned.Image == image {
-		w.Agent = *pinned
-		return nil
-	}
-	mount, err := r.agentMount(ctx)
+	mount, err := r.mount.get(r.Now(), func() (v1alpha1.AgentMount, error) { return r.agentMount(ctx) })
 	w.Agent = v1alpha1.AgentStatus{Image: image, Mount: mount}
 	return err
+}
+
+// mountKept is how long the support of the Nodes is not read again.
+const mountKept = 10 * time.Second
+
+// keptMount is the last result of agentMount.
+type keptMount struct {
+	mu    sync.Mutex
+	mount v1alpha1.AgentMount
+	until time.Time
+}
+
+func (k *keptMount) get(now time.Time, read func() (v1alpha1.AgentMount, error)) (mount v1alpha1.AgentMount, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Before(k.until) {
+		return k.mount, nil
+	}
+	if k.mount, err = read(); err == nil {
+		k.until = now.Add(mountKept)
+	}
+	return k.mount, err
 }
 
 // agentMount returns how new pods get the agent: by an image volume if all Nodes support it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +36,13 @@ func TestTheAgentOfAnOperator(t *testing.T) {
 		{"all Nodes support image volumes", fixture.PostgreSQL(unpinned), []client.Object{nodeWith("a", "v1.35.0"), nodeWith("b", "v1.36.3")}, "new", nil, v1alpha1.AgentStatus{Image: "new", Mount: v1alpha1.AgentImageVolume}, ""},
 		{"one Node is older", fixture.PostgreSQL(unpinned), []client.Object{nodeWith("a", "v1.35.0"), nodeWith("b", "v1.34.1")}, "new", nil, v1alpha1.AgentStatus{Image: "new", Mount: v1alpha1.AgentInitContainer}, ""},
 		{"there are no Nodes", fixture.PostgreSQL(unpinned), nil, "new", nil, v1alpha1.AgentStatus{Image: "new", Mount: v1alpha1.AgentInitContainer}, ""},
-		{"the same image keeps its mount", fixture.PostgreSQL(), []client.Object{nodeWith("b", "v1.34.1")}, fixture.AgentImage, nil, fixture.Agent, ""},
+		{"an older Node has joined", fixture.PostgreSQL(), []client.Object{nodeWith("b", "v1.34.1")}, fixture.AgentImage, nil, v1alpha1.AgentStatus{Image: fixture.AgentImage, Mount: v1alpha1.AgentInitContainer}, ""},
 		{"another image", fixture.PostgreSQL(), []client.Object{nodeWith("b", "v1.34.1")}, "new", nil, v1alpha1.AgentStatus{Image: "new", Mount: v1alpha1.AgentInitContainer}, ""},
 		{"the image is unknown", fixture.PostgreSQL(unpinned), nil, "", errors.New("no pod"), v1alpha1.AgentStatus{}, "no pod"},
 		{"no spec.application", fixture.SetOf(3, 1), nil, "new", nil, v1alpha1.AgentStatus{}, ""},
 	} {
 		r := observe.Reader{Nodes: fake.NewClientBuilder().WithObjects(row.nodes...).Build(),
+			Now:        time.Now,
 			AgentImage: func(context.Context) (string, error) { return row.image, row.err }}
 		w := &facts.World{Set: row.set}
 		if err := r.ReadAgent(t.Context(), w); err != nil {

@@ -41,6 +41,8 @@ type Reader struct {
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
 
+	mount keptMount
+
 	// memory has the memory of each set. See MemoryOf.
 	memory memory.Of[Remembered]
 	// nodes remembers since when Nodes are missing.

@@ -31,8 +31,11 @@ func keepRecord(f *facts.Facts, p *Plan) {
 
 // pinAgent records the agent of spec.application in the status before any pod has it.
 func pinAgent(f *facts.Facts, p *Plan) {
+	if !f.ManagesChildren() || f.Deleting() {
+		return
+	}
 	agent := f.WantedAgent()
-	if !f.ManagesChildren() || f.Deleting() || apiequality.Semantic.DeepEqual(agent, f.Set.Status.Agent) {
+	if apiequality.Semantic.DeepEqual(agent, f.Set.Status.Agent) {
 		return
 	}
 	detail := "removed"

@@ -104,6 +104,7 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return v.ValidateCreate(ctx, set)
 	}
 	errs = append(errs, spec.Validate(set)...)
+	errs = append(errs, application.ValidateUpdate(old, set)...)
 	if !same(old.Spec.SeedFrom, set.Spec.SeedFrom) || !same(old.Spec.SwitchoverTo, set.Spec.SwitchoverTo) {
 		errs = append(errs, spec.ValidateOrders(set)...)
 	}
