@@ -18,7 +18,7 @@ const (
 	volumeCredentials = "application-credentials"
 	installContainer  = "agent-install"
 
-	pathAgent       = "/stateful-operator"
+	pathAgent       = "/opt/stateful-operator" // not the path of a file in the image of the operator
 	pathCredentials = "/etc/rss/credentials"
 	// pathRun is a tmpfs of each pod, also with a read-only root file system. An emptyDir would
 	// block kubectl drain.

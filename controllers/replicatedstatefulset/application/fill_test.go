@@ -68,7 +68,7 @@ func TestFieldsOfTheUserAreKept(t *testing.T) {
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/var/lib/pg"}}
 		}),
 		"the mount of the agent": main(func(c *corev1.Container) {
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/stateful-operator"}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/opt/stateful-operator"}}
 		}),
 		"the context of a program": main(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{} }),
 		"the context of the pod":   func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.SecurityContext = &corev1.PodSecurityContext{} },
