@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
@@ -42,9 +40,7 @@ func measurePostgreSQL(ctx context.Context, s *site) {
 			must(o.kubectl(ctx, ordersNamespace, "exec", primary.Name, "--", "/bin/killall", "-9", "postgres"))
 		}},
 		{"switchover", bounds{p50: atMost(1.5)}, func(ctx context.Context, _ *corev1.Pod) {
-			before := o.set.DeepCopy()
-			metav1.SetMetaDataAnnotation(&o.set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, o.set.Status.Members.Secondary[0])
-			check(o.client.Patch(ctx, o.set, client.MergeFrom(before)))
+			o.requestSwitchover(ctx, o.set.Status.Members.Secondary[0])
 		}},
 		{"drain of the primary's node", bounds{p50: atMost(2)}, func(ctx context.Context, primary *corev1.Pod) {
 			must(o.kubectl(ctx, ordersNamespace, "drain", primary.Spec.NodeName, "--ignore-daemonsets", "--pod-selector=app="+o.set.Name, "--timeout=2m"))
@@ -106,8 +102,7 @@ func (o *orders) gap(ctx context.Context, end func(context.Context, *corev1.Pod)
 
 // pauses returns the times without a write that the client has logged.
 func (o *orders) pauses(ctx context.Context) (all []time.Duration) {
-	key := types.NamespacedName{Namespace: ordersNamespace, Name: "client"}
-	for line := range strings.Lines(must(o.kubectl(ctx, key.Namespace, "logs", key.Name))) {
+	for line := range strings.Lines(must(o.kubectl(ctx, ordersNamespace, "logs", "client"))) {
 		if number, found := strings.CutSuffix(strings.TrimSpace(line), writer.PauseSuffix); found {
 			all = append(all, time.Duration(must(strconv.Atoi(number)))*time.Millisecond)
 		}

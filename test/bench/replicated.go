@@ -131,12 +131,16 @@ func (r *replicated) switchOver(ctx context.Context) (asked, told time.Time) {
 	r.whole(ctx)
 	next := r.set.Status.Members.Secondary[0]
 	since := testimony.Now()
-	before := r.set.DeepCopy()
-	metav1.SetMetaDataAnnotation(&r.set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, next)
-	check(r.client.Patch(ctx, r.set, client.MergeFrom(before)))
+	r.requestSwitchover(ctx, next)
 	at := r.promoted(ctx, since)
 	r.whole(ctx)
 	return wall(since), wall(at)
+}
+
+func (r *replicated) requestSwitchover(ctx context.Context, next string) {
+	before := r.set.DeepCopy()
+	metav1.SetMetaDataAnnotation(&r.set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, next)
+	check(r.client.Patch(ctx, r.set, client.MergeFrom(before)))
 }
 
 // killed kills the primary's process. Its container continues to run, and its readiness probe fails.

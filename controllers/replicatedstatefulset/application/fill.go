@@ -183,7 +183,7 @@ func (f *filling) readiness(name string) {
 	}
 }
 
-// command sets a command of the agent. primary is an argument of the agent.
+// command sets a command of the agent. argument is the name of the command in the driver.
 func (f *filling) command(name, driver, argument string, timeout v1alpha1.Duration) {
 	if _, isSet := f.pod.Commands[name]; isSet {
 		return

@@ -17,8 +17,8 @@ const (
 	postgreSQLUser = 999 // of docker.io/library/postgres; alpine images have 70
 	postgreSQLData = "/data"
 
-	// pathServerTLS is the mount path of spec.TLS.static.member.serverSecret.
-	pathServerTLS = "/etc/rss/tls/server"
+	// PathServerTLS is the mount path of spec.TLS.static.member.serverSecret.
+	PathServerTLS = "/etc/rss/tls/server"
 )
 
 // Timeouts of commands. Those that start the server may copy all data, and the agent gives up within
@@ -60,7 +60,7 @@ func (f *filling) configure(data string) {
 		Settings:            options.Settings,
 	}
 	if hasServerSecret(&f.set.Spec) {
-		config.TLSDir = pathServerTLS
+		config.TLSDir = PathServerTLS
 	}
 	text, err := config.Encode()
 	if err != nil {

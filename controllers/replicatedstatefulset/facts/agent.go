@@ -11,10 +11,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 )
 
-// WantedAgent returns the agent that the pods should have. It is that on record, and changes only if
+// wantedAgent returns the agent that the pods should have. It is that on record, and changes only if
 // there are no pods, or if all pods must be recreated for another reason. So an upgrade of the operator
-// restarts no container.
-func (w *World) WantedAgent() *v1alpha1.AgentStatus {
+// restarts no container. It requires a valid spec.
+func (w *World) wantedAgent() *v1alpha1.AgentStatus {
 	pinned := w.Set.Status.Agent
 	switch {
 	case w.Set.Spec.Application == nil:
@@ -29,11 +29,11 @@ func (w *World) WantedAgent() *v1alpha1.AgentStatus {
 
 // HasAgent reports whether the StatefulSet can be built: the agent is on record if the set needs one,
 // and this pass does not change it.
-func (w *World) HasAgent() bool {
-	if w.Set.Spec.Application != nil && w.Set.Status.Agent == nil {
+func (f *Facts) HasAgent() bool {
+	if f.Set.Spec.Application != nil && f.Set.Status.Agent == nil {
 		return false
 	}
-	return apiequality.Semantic.DeepEqual(w.WantedAgent(), w.Set.Status.Agent)
+	return apiequality.Semantic.DeepEqual(f.WantedAgent, f.Set.Status.Agent)
 }
 
 // changesTemplate reports whether the spec or the configuration requires that the pods are recreated.

@@ -31,6 +31,9 @@ func Derive(w *World) *Facts {
 	for _, m := range f.Members {
 		m.WhyNotStartable = whyNotStartable(f, m)
 	}
+	if f.ManagesChildren() {
+		f.WantedAgent = f.wantedAgent()
+	}
 	return f
 }
 

@@ -30,6 +30,9 @@ type Facts struct {
 	Observed *record.Observed
 	// Record is the record in the status, updated from the world.
 	Record record.Record
+	// WantedAgent is the agent that the pods should have. It is nil if the set needs none, or the
+	// operator does not maintain its children.
+	WantedAgent *v1alpha1.AgentStatus
 }
 
 // World is a snapshot of the cluster and the complete input of a decision.

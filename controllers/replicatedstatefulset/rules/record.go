@@ -34,7 +34,7 @@ func pinAgent(f *facts.Facts, p *Plan) {
 	if !f.ManagesChildren() || f.Deleting() {
 		return
 	}
-	agent := f.WantedAgent()
+	agent := f.WantedAgent
 	if apiequality.Semantic.DeepEqual(agent, f.Set.Status.Agent) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
 )
 
 // Names and mount paths of the operator's volumes.
@@ -15,10 +16,9 @@ const (
 	volumePeerTLS   = "tls-peer"
 	volumeServerTLS = "tls-server"
 
-	pathPodInfo   = "/etc/podinfo"
-	pathPeerTLS   = "/etc/rss/tls/peer"
-	pathServerTLS = "/etc/rss/tls/server"
-	pathSecrets   = "/etc/rss/secrets/"
+	pathPodInfo = "/etc/podinfo"
+	pathPeerTLS = "/etc/rss/tls/peer"
+	pathSecrets = "/etc/rss/secrets/"
 )
 
 func secretVolumeName(secret string) string { return "secret-" + secret }
@@ -40,7 +40,7 @@ func secretMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []secretMount {
 		mounts = append(mounts, secretMount{volumePeerTLS, member.PeerSecret, pathPeerTLS})
 	}
 	if member.ServerSecret != "" {
-		mounts = append(mounts, secretMount{volumeServerTLS, member.ServerSecret, pathServerTLS})
+		mounts = append(mounts, secretMount{volumeServerTLS, member.ServerSecret, application.PathServerTLS})
 	}
 	return mounts
 }

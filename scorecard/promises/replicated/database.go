@@ -114,10 +114,10 @@ func (d *database) judges(ctx context.Context) {
 		pod = d.pod(ctx, key.Name)
 		d.Expect(pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed).To(BeFalse(), "it is %s", pod.Status.Phase)
 	})
-	says, err := d.Kube.CoreV1().Pods(key.Namespace).GetLogs(key.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+	output, err := d.Kube.CoreV1().Pods(key.Namespace).GetLogs(key.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
 	d.Check(err)
-	d.Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), "client output: %s", says)
-	d.Log("%s", strings.TrimSpace(string(says)))
+	d.Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), "client output: %s", output)
+	d.Log("%s", strings.TrimSpace(string(output)))
 }
 
 // agree waits until all members have the same number of entries, after the client has ended.

@@ -16,12 +16,9 @@ const postgreSQLContainer = "postgresql" // name in the sample
 
 // createPostgreSQL creates the sample of PostgreSQL and a client that writes to its primary, and waits
 // until both work.
-func createPostgreSQL(ctx context.Context, c *kit.Cluster, change ...func(*v1alpha1.ReplicatedStatefulSet)) *database {
+func createPostgreSQL(ctx context.Context, c *kit.Cluster) *database {
 	passwords, set := openSample(c, c.PostgreSQLSample, &corev1.Secret{})
 	c.Put(ctx, passwords)
-	for _, f := range change {
-		f(set)
-	}
 	d := &database{replica: &replica{Cluster: c}, container: postgreSQLContainer, count: []string{"psql", "-XAtqc", "select count(*) from entries"}}
 	d.createSample(ctx, set)
 	began := time.Now()
