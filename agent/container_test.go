@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/postgresql"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
+	common "github.com/stateful-operator/stateful-operator/agent/settings"
 )
 
 // Members run in containers of runc: with a PID namespace, a read-only root file system, a user of the
@@ -54,18 +56,25 @@ func withAgent(run func() int) int {
 	return run()
 }
 
-// withContainers runs the tests with PostgreSQL in containers, which take some minutes:
+// withContainers runs the tests with databases in containers, which take some minutes:
 //
-//	apt-get install --no-install-recommends runc postgresql-15
+//	apt-get install --no-install-recommends runc postgresql-15 redis-server
 //	go test -count=1 ./agent -containers
-var withContainers = flag.Bool("containers", false, "run the tests with PostgreSQL in containers; requires root, runc, and PostgreSQL of Debian")
+var withContainers = flag.Bool("containers", false, "run the tests with databases in containers; requires root, runc, and the databases of Debian")
 
-// set is a ReplicatedStatefulSet of PostgreSQL.
+// set is a ReplicatedStatefulSet.
 type set struct {
-	t       *testing.T
-	dir     string
-	config  settings.Config
-	members []*member
+	t           *testing.T
+	dir         string
+	application string
+	server      string // the name of its processes
+	dataDir     string // relative to the volume
+	port        int32
+
+	// environment returns the configuration of a member that listens at an address.
+	environment func(address string) ([]string, error)
+	config      settings.Config // of PostgreSQL
+	members     []*member
 }
 
 // member is a member with its container.
@@ -85,40 +94,65 @@ func needContainers(t *testing.T) {
 	}
 }
 
-// newSet returns a set whose members have running containers without data.
+// newSet returns a set of PostgreSQL whose members have running containers without data.
 func newSet(t *testing.T, members int, change ...func(*settings.Config)) *set {
 	t.Helper()
-	needContainers(t)
-	dir, err := os.MkdirTemp("", "pg") // short, because of the sockets
-	check(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &set{t: t, dir: dir, config: settings.Config{
-		PrimaryHost: "db-primary", Port: freePort(t), DataDir: "/data/pgdata", RunDir: "/run/agent", CredentialsDir: "/credentials",
-		Settings:       map[string]string{"shared_buffers": "16MB", "max_connections": "20", "dynamic_shared_memory_type": "mmap"},
-		CommandSeconds: 120,
-	}}
+	s := &set{t: t, application: postgresql.Name, server: "postgres", dataDir: "pgdata"}
+	s.prepare()
+	s.config = settings.Config{Common: s.common("/data/pgdata", map[string]string{
+		"shared_buffers": "16MB", "max_connections": "20", "dynamic_shared_memory_type": "mmap",
+	})}
 	for _, f := range change {
 		f(&s.config)
 	}
-	for _, folder := range []string{"etc", "credentials", "tls", "runc", "agent"} {
-		check(t, os.Mkdir(filepath.Join(dir, folder), 0o755))
+	s.environment = func(address string) ([]string, error) {
+		config := s.config
+		config.ListenAddresses = address
+		text, err := config.Encode()
+		return []string{"PGPASSWORD=of-the-user", settings.Variable + "=" + text}, err
 	}
-	check(t, os.Chmod(dir, 0o755))
 	s.write("etc/passwd", fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:%d::/:/bin/sh\n", memberUser, memberUser))
-	s.write("etc/hosts", "127.0.0.1 localhost\n")
 	s.write("credentials/"+settings.PasswordKey, password)
 	s.write("credentials/"+settings.ReplicationPasswordKey, replPass+"\n")
-	if out, err := exec.Command(agentBinary, "install", filepath.Join(dir, "agent")).CombinedOutput(); err != nil {
-		t.Fatalf("install: %v: %s", err, out)
+	s.startMembers(members)
+	return s
+}
+
+// common returns the configuration that all applications have.
+func (s *set) common(data string, options map[string]string) common.Common {
+	return common.Common{
+		PrimaryHost: "db-primary", Port: s.port, DataDir: data, RunDir: "/run/agent", CredentialsDir: "/credentials",
+		Settings: options, CommandSeconds: 120,
 	}
-	for i := range members {
+}
+
+// prepare creates the folders of a set, and installs the agent.
+func (s *set) prepare() {
+	s.t.Helper()
+	needContainers(s.t)
+	dir, err := os.MkdirTemp("", "pg") // short, because of the sockets
+	check(s.t, err)
+	s.t.Cleanup(func() { os.RemoveAll(dir) })
+	s.dir, s.port = dir, freePort(s.t)
+	for _, folder := range []string{"etc", "credentials", "tls", "runc", "agent"} {
+		check(s.t, os.Mkdir(filepath.Join(dir, folder), 0o755))
+	}
+	check(s.t, os.Chmod(dir, 0o755))
+	s.write("etc/hosts", "127.0.0.1 localhost\n")
+	if out, err := exec.Command(agentBinary, "install", filepath.Join(dir, "agent")).CombinedOutput(); err != nil {
+		s.t.Fatalf("install: %v: %s", err, out)
+	}
+}
+
+func (s *set) startMembers(count int) {
+	s.t.Helper()
+	for i := range count {
 		m := &member{set: s, name: "db-" + strconv.Itoa(i), address: "127.0.1." + strconv.Itoa(10+i), user: memberUser}
 		s.members = append(s.members, m)
-		check(t, os.MkdirAll(m.volume(), 0o777))
-		check(t, os.Chmod(m.volume(), 0o777))
+		check(s.t, os.MkdirAll(m.volume(), 0o777))
+		check(s.t, os.Chmod(m.volume(), 0o777))
 		m.start()
 	}
-	return s
 }
 
 func check(t *testing.T, err error) {
@@ -158,7 +192,7 @@ func (s *set) primaryIs(m *member) {
 func (m *member) host() string   { return m.name + ".db-svc" }
 func (m *member) volume() string { return filepath.Join(m.dir, m.name) }
 func (m *member) data(names ...string) string {
-	return filepath.Join(append([]string{m.volume(), "pgdata"}, names...)...)
+	return filepath.Join(append([]string{m.volume(), m.dataDir}, names...)...)
 }
 func (m *member) container() string {
 	return fmt.Sprintf("%s-%s-%d", filepath.Base(m.dir), m.name, m.started)
@@ -181,9 +215,7 @@ type object map[string]any
 func (m *member) start() {
 	m.t.Helper()
 	m.started++
-	config := m.config
-	config.ListenAddresses = m.address
-	text, err := config.Encode()
+	environment, err := m.environment(m.address)
 	check(m.t, err)
 	bundle := filepath.Join(m.dir, m.container())
 	run := filepath.Join(bundle, "run") // an emptyDir
@@ -203,8 +235,8 @@ func (m *member) start() {
 		"ociVersion": "1.0.2",
 		"process": object{
 			"user": object{"uid": m.user, "gid": 0}, "cwd": "/", "noNewPrivileges": true,
-			"args": []string{"/agent/agent", "postgresql", "idle"},
-			"env":  []string{"PATH=" + m.path + "/usr/bin:/bin", "POD_NAME=" + m.name, "PGPASSWORD=of-the-user", settings.Variable + "=" + text},
+			"args": []string{"/agent/agent", m.application, "idle"},
+			"env":  append(environment, "PATH="+m.path+"/usr/bin:/bin", "POD_NAME="+m.name),
 		},
 		"root": object{"path": root, "readonly": true},
 		"mounts": []object{
@@ -298,7 +330,7 @@ type result struct {
 // run runs a command of the agent, as the operator does.
 func (m *member) run(name string, args ...string) result {
 	m.t.Helper()
-	return m.execute(append([]string{"/agent/agent", "postgresql", name}, args...)...)
+	return m.execute(append([]string{"/agent/agent", m.application, name}, args...)...)
 }
 
 func (m *member) execute(argv ...string) result {
@@ -371,7 +403,7 @@ func (m *member) signal(name string, s syscall.Signal) {
 // crash kills the server. Process 1 ends with it, and the kubelet starts another container.
 func (m *member) crash() {
 	m.t.Helper()
-	m.signal("postgres", syscall.SIGKILL)
+	m.signal(m.server, syscall.SIGKILL)
 	m.ends()
 	m.restart()
 }

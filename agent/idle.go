@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
-	"github.com/stateful-operator/stateful-operator/agent/postgresql"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
@@ -24,8 +23,8 @@ const (
 // idle is process 1 of a member. It keeps running when a command stops the application. When the
 // application ends by itself, it ends the container: the kubelet reports that within about a second, and
 // it proves that nothing of the application remains.
-func idle() driver.Code {
-	log := driver.ProcessLog(postgresql.Name + " idle")
+func idle(application string) driver.Code {
+	log := driver.ProcessLog(application + " idle")
 	if os.Getpid() != 1 {
 		return fail("idle", driver.Errorf(driver.NotConfigured,
 			"the agent must be process 1 of its container, and ends all other processes of it: shareProcessNamespace is not supported"))
@@ -33,7 +32,7 @@ func idle() driver.Code {
 	stop, child := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(child, syscall.SIGCHLD)
-	server, err := postgresql.New(log)
+	server, err := applications[application](log, driver.Start{})
 	if err != nil {
 		return fail("idle", err)
 	}

@@ -6,6 +6,9 @@
 //	                              application when the container is stopped
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
 //
+// The types are postgresql and redis. A command that starts the application as primary can have the flag
+// --start=TIME.EPOCH before the names, see driver.Start.
+//
 // Packages: driver has the interface that each application implements, and runs the commands. Each
 // application has a package, such as postgresql.
 package main
@@ -13,20 +16,28 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql"
+	"github.com/stateful-operator/stateful-operator/agent/redis"
 	"github.com/stateful-operator/stateful-operator/gate/selfcopy"
 )
 
 const (
 	usage = `usage: agent install DIR
-       agent postgresql idle
-       agent postgresql sequence|status|ready|seed|promote|demote|stop
-       agent postgresql primary|secondary NAME...`
+       agent postgresql|redis idle
+       agent postgresql|redis sequence|status|ready|seed|promote|demote|stop
+       agent postgresql|redis primary|secondary NAME...`
 
 	programName = "agent"
 )
+
+// applications returns the drivers by type.
+var applications = map[string]func(*driver.Log, driver.Start) (driver.Driver, error){
+	postgresql.Name: func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return postgresql.New(log) },
+	redis.Name:      func(log *driver.Log, start driver.Start) (driver.Driver, error) { return redis.New(log, start) },
+}
 
 func main() { os.Exit(int(obey(os.Args[1:]))) }
 
@@ -34,15 +45,15 @@ func obey(args []string) driver.Code {
 	if len(args) == 2 && args[0] == "install" {
 		return install(args[1])
 	}
-	if len(args) < 2 || args[0] != postgresql.Name {
+	if len(args) < 2 || applications[args[0]] == nil {
 		return misused()
 	}
-	name, primaries := args[1], args[2:]
+	application, name, rest := args[0], args[1], args[2:]
 	switch {
-	case name == "idle" && len(primaries) == 0:
-		return idle()
+	case name == "idle" && len(rest) == 0:
+		return idle(application)
 	case driver.IsCommand(name):
-		return command(name, primaries)
+		return command(application, name, rest)
 	}
 	return misused()
 }
@@ -59,16 +70,23 @@ func install(dir string) driver.Code {
 	return driver.Succeeded
 }
 
-func command(name string, primaries []string) driver.Code {
-	log := driver.CommandLog(postgresql.Name + " " + name)
-	server, err := postgresql.New(log)
+func command(application, name string, primaries []string) driver.Code {
+	log := driver.CommandLog(application + " " + name)
+	var start driver.Start
+	var err error
+	if len(primaries) > 0 && strings.HasPrefix(primaries[0], driver.StartFlag) {
+		start, err = driver.ParseStart(strings.TrimPrefix(primaries[0], driver.StartFlag))
+		primaries = primaries[1:]
+	}
+	var server driver.Driver
+	if err == nil {
+		server, err = applications[application](log, start)
+	}
 	if err != nil {
 		log.Printf("%v", err)
 		return fail(name, err)
 	}
-	return driver.Run(server, name, primaries, driver.Options{
-		LockDir: server.LockDir(), Limit: server.StartLimit(), Log: log, Stdout: os.Stdout, Stderr: os.Stderr,
-	})
+	return driver.Run(server, name, primaries, driver.Options{Log: log, Stdout: os.Stdout, Stderr: os.Stderr})
 }
 
 func fail(what string, err error) driver.Code {

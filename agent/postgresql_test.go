@@ -24,7 +24,7 @@ func (m *member) connect(options string) (*pgx.Conn, error) {
 func (m *member) connectAs(user, password, options string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s database=postgres %s", m.address, m.config.Port, user, options))
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s database=postgres %s", m.address, m.port, user, options))
 	check(m.t, err)
 	config.Password = password
 	return pgx.ConnectConfig(ctx, config)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
+	common "github.com/stateful-operator/stateful-operator/agent/settings"
 )
 
 // secretsIn returns the passwords that a text contains.
@@ -173,9 +174,9 @@ func (s *set) certificate(name string, authority *authority) {
 	check(s.t, err)
 	private, err := x509.MarshalECPrivateKey(key)
 	check(s.t, err)
-	s.write("tls/"+settings.PrivateKey, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})))
-	s.write("tls/"+settings.CertificateKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	s.write("tls/"+settings.AuthorityKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.cert.Raw})))
+	s.write("tls/"+common.PrivateKey, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})))
+	s.write("tls/"+common.CertificateKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	s.write("tls/"+common.AuthorityKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.cert.Raw})))
 }
 
 type authority struct {
@@ -232,7 +233,7 @@ func TestTLS(t *testing.T) {
 
 	// A standby does not send its password to a server with a certificate of another authority.
 	standby.must(driver.Succeeded, "stop")
-	s.write("tls/"+settings.AuthorityKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newAuthority(t).cert.Raw})))
+	s.write("tls/"+common.AuthorityKey, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: newAuthority(t).cert.Raw})))
 	if got := standby.must(driver.Failed, "secondary", primary.host()); !strings.Contains(got.stderr, "certificate") {
 		t.Errorf("secondary prints %q", got.stderr)
 	}

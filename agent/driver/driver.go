@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Driver implements the commands for an application. primaries are the DNS names of the current
@@ -41,6 +44,35 @@ type Driver interface {
 	// Crashed is called by process 1 when a process has ended. It reports whether that was the
 	// application, and it was not stopped.
 	Crashed(pid int) bool
+
+	// LockDir returns a folder that is as old as the pod.
+	LockDir() string
+	// StartLimit returns the time after which a command that starts the application gives up.
+	StartLimit() time.Duration
+}
+
+// Start identifies a start as primary. A later start of the same set is greater, also if the object was
+// deleted and created again on the same claims.
+type Start struct {
+	Created int64 // when the object was created, in seconds since 1970
+	Epoch   int64 // status.epoch
+}
+
+// StartFlag precedes the start in the arguments of a command.
+const StartFlag = "--start="
+
+// ParseStart parses the value of StartFlag: the time and the epoch, separated by a dot.
+func ParseStart(text string) (Start, error) {
+	created, epoch, _ := strings.Cut(text, ".")
+	var s Start
+	var err error
+	if s.Created, err = strconv.ParseInt(created, 10, 64); err == nil {
+		s.Epoch, err = strconv.ParseInt(epoch, 10, 64)
+	}
+	if err != nil || s.Created < 0 || s.Epoch < 0 {
+		return Start{}, Errorf(NotConfigured, "%s%s is not TIME.EPOCH", StartFlag, text)
+	}
+	return s, nil
 }
 
 // Code is an exit code of a command. Codes are those of OCF.

@@ -61,11 +61,9 @@ func IsCommand(name string) bool { _, found := commands[name]; return found }
 
 // Options of Run.
 type Options struct {
-	LockDir string        // a folder that is as old as the pod
-	Limit   time.Duration // for commands that start the application
-	Log     *Log
-	Stdout  io.Writer
-	Stderr  io.Writer
+	Log    *Log
+	Stdout io.Writer
+	Stderr io.Writer
 }
 
 // Run runs a command and returns its exit code. It always returns soon after the limit of the command.
@@ -75,7 +73,7 @@ func Run(d Driver, name string, primaries []string, o Options) Code {
 		return Unimplemented
 	}
 	if c.limit == 0 {
-		c.limit = o.Limit
+		c.limit = d.StartLimit()
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
@@ -143,7 +141,7 @@ func (c command) locked(ctx context.Context, d Driver, name string, primaries []
 			return err
 		}
 	}
-	unlock, err := lock(filepath.Join(o.LockDir, lockFile))
+	unlock, err := lock(filepath.Join(d.LockDir(), lockFile))
 	if err != nil {
 		return err
 	}

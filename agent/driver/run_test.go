@@ -16,6 +16,8 @@ type fake struct {
 	err    error
 	calls  []string
 	hangs  chan struct{}
+	dir    string
+	limit  time.Duration
 }
 
 func (f *fake) call(name string, args []string) error {
@@ -37,7 +39,9 @@ func (f *fake) Demote(context.Context) error                      { return f.cal
 func (f *fake) Stop(context.Context) error                        { return f.call("stop", nil) }
 func (f *fake) Maintain(context.Context) error                    { return nil }
 
-func (f *fake) Crashed(int) bool { return false }
+func (f *fake) Crashed(int) bool          { return false }
+func (f *fake) LockDir() string           { return f.dir }
+func (f *fake) StartLimit() time.Duration { return f.limit }
 
 func TestExitCodes(t *testing.T) {
 	for _, row := range []struct {
@@ -59,29 +63,30 @@ func TestExitCodes(t *testing.T) {
 		{"dance", fake{}, nil, Unimplemented, "", ""},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := Run(&row.driver, row.name, row.args, Options{LockDir: t.TempDir(), Limit: time.Minute, Stdout: &stdout, Stderr: &stderr})
+		row.driver.dir, row.driver.limit = t.TempDir(), time.Minute
+		code := Run(&row.driver, row.name, row.args, Options{Stdout: &stdout, Stderr: &stderr})
 		if code != row.code || stdout.String() != row.stdout || stderr.String() != row.stderr {
 			t.Errorf("%s: %d %q %q, want %d %q %q", row.name, code, stdout.String(), stderr.String(), row.code, row.stdout, row.stderr)
 		}
 	}
-	f := fake{}
-	Run(&f, "secondary", []string{"a", "b"}, Options{LockDir: t.TempDir(), Limit: time.Minute, Stderr: new(bytes.Buffer)})
+	f := fake{dir: t.TempDir(), limit: time.Minute}
+	Run(&f, "secondary", []string{"a", "b"}, Options{Stderr: new(bytes.Buffer)})
 	if got := fmt.Sprint(f.calls); got != "[secondary[a b]]" {
 		t.Errorf("the calls are %s", got)
 	}
 }
 
 func TestACommandThatIgnoresItsLimitEnds(t *testing.T) {
-	f := fake{hangs: make(chan struct{})}
+	f := fake{hangs: make(chan struct{}), dir: t.TempDir(), limit: 10 * time.Millisecond}
 	defer close(f.hangs)
 	var stderr bytes.Buffer
-	o := Options{LockDir: t.TempDir(), Limit: 10 * time.Millisecond, Stderr: &stderr}
+	o := Options{Stderr: &stderr}
 	if code := Run(&f, "seed", nil, o); code != Failed {
 		t.Errorf("the exit code is %d, want %d", code, Failed)
 	}
 	// It still runs, so another one must not start.
 	stderr.Reset()
-	if code := Run(&fake{}, "promote", nil, o); code != Failed || !bytes.Contains(stderr.Bytes(), []byte("another command")) {
+	if code := Run(&fake{dir: f.dir, limit: f.limit}, "promote", nil, o); code != Failed || !bytes.Contains(stderr.Bytes(), []byte("another command")) {
 		t.Errorf("a second command: %d %s", code, stderr.String())
 	}
 	if code := Run(&fake{code: Primary}, "status", nil, o); code != Primary {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
 )
@@ -57,13 +58,13 @@ func (s *Server) writeConfiguration(as role, control *wal.Control) error {
 	if _, err := s.writeCertificate(); err != nil {
 		return err
 	}
-	if err := writeDurably(s.private(hbaFile), []byte(s.accessRules())); err != nil {
+	if err := files.WriteDurably(s.private.Path(hbaFile), []byte(s.accessRules())); err != nil {
 		return err
 	}
-	if err := writeDurably(s.private(identFile), nil); err != nil {
+	if err := files.WriteDurably(s.private.Path(identFile), nil); err != nil {
 		return err
 	}
-	return writeDurably(s.data(autoConf), []byte(s.configuration(as, control)))
+	return files.WriteDurably(s.data(autoConf), []byte(s.configuration(as, control)))
 }
 
 // accessRules lets the superuser connect without a password by the socket, which is in a private folder.
@@ -122,10 +123,10 @@ func (s *Server) ownSettings(as role) map[string]string {
 	own := map[string]string{
 		"listen_addresses":             s.config.ListenAddresses,
 		"port":                         s.port(),
-		"unix_socket_directories":      s.privateDir(),
+		"unix_socket_directories":      string(s.private),
 		"unix_socket_permissions":      "0700",
-		"hba_file":                     s.private(hbaFile),
-		"ident_file":                   s.private(identFile),
+		"hba_file":                     s.private.Path(hbaFile),
+		"ident_file":                   s.private.Path(identFile),
 		"cluster_name":                 s.member,
 		"hot_standby":                  "on",
 		"wal_log_hints":                "on",
@@ -189,10 +190,10 @@ func quoteSetting(value string) string {
 func (s *Server) setSignal(as role) error {
 	_ = os.Remove(s.data("recovery.signal")) // the next start fails if it remains
 	if as == asStandby || as == forSeed {
-		return writeDurably(s.data(standbySignal), nil)
+		return files.WriteDurably(s.data(standbySignal), nil)
 	}
 	if err := os.Remove(s.data(standbySignal)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return syncFolder(s.config.DataDir)
+	return files.SyncFolder(s.config.DataDir)
 }

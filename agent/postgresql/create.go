@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 // create creates an empty database.
@@ -45,24 +46,24 @@ func (s *Server) create(ctx context.Context) error {
 
 func (s *Server) initialize(ctx context.Context, programs installation, c credentials) error {
 	const file = "initdb-password"
-	if _, err := s.replace(file, []byte(c.superuser+"\n")); err != nil {
+	if _, err := s.private.Replace(file, []byte(c.superuser+"\n")); err != nil {
 		return err
 	}
-	defer os.Remove(s.private(file))
-	args := []string{"--pgdata=" + s.config.DataDir, "--username=postgres", "--pwfile=" + s.private(file),
+	defer os.Remove(s.private.Path(file))
+	args := []string{"--pgdata=" + s.config.DataDir, "--username=postgres", "--pwfile=" + s.private.Path(file),
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--data-checksums"}
-	locale := inherited("LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE")
+	locale := processes.Inherited("LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE")
 	if len(locale) == 0 {
 		args = append(args, "--locale=C")
 	}
 	cmd := s.tool(ctx, programs.path("initdb"), args...)
-	cmd.Env = append(inherited("PATH", "TZ"), append(locale, "HOME="+s.privateDir())...)
+	cmd.Env = append(processes.Inherited("PATH", "TZ"), append(locale, "HOME="+string(s.private))...)
 	user, err := s.userEntry()
 	if err != nil {
 		return err
 	}
 	cmd.Env = append(cmd.Env, user...)
-	_, err = outputOf(cmd)
+	_, err = processes.Output(cmd)
 	return err
 }
 
@@ -87,12 +88,12 @@ func (s *Server) userEntry() ([]string, error) {
 		if len(found) == 0 {
 			continue
 		}
-		passwd, group := s.private("passwd"), s.private("group")
-		_, err := s.replace("passwd", fmt.Appendf(nil, "postgres:x:%d:%d:PostgreSQL:%s:/bin/false\n", uid, gid, s.privateDir()))
+		passwd, group := s.private.Path("passwd"), s.private.Path("group")
+		_, err := s.private.Replace("passwd", fmt.Appendf(nil, "postgres:x:%d:%d:PostgreSQL:%s:/bin/false\n", uid, gid, string(s.private)))
 		if err != nil {
 			return nil, err
 		}
-		_, err = s.replace("group", fmt.Appendf(nil, "postgres:x:%d:\n", gid))
+		_, err = s.private.Replace("group", fmt.Appendf(nil, "postgres:x:%d:\n", gid))
 		return []string{"LD_PRELOAD=" + found[0], "NSS_WRAPPER_PASSWD=" + passwd, "NSS_WRAPPER_GROUP=" + group}, err
 	}
 	return nil, driver.Errorf(driver.NotConfigured,

@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 // log is the write-ahead log on disk. The server may be running.
@@ -83,7 +85,7 @@ func (l *log) endOf(ctx context.Context, history wal.History, from place) (at pl
 	if err != nil {
 		return place{}, false, err
 	}
-	folder, err := os.MkdirTemp(l.server.privateDir(), "log-*")
+	folder, err := os.MkdirTemp(string(l.server.private), "log-*")
 	if err != nil {
 		return place{}, false, err
 	}
@@ -201,7 +203,7 @@ func lastRecord(cmd *exec.Cmd) (last wal.Record, found bool, err error) {
 	var exit *exec.ExitError
 	ended := errors.As(waitErr, &exit) && exit.Exited() && endOfLog.MatchString(stderr.String())
 	if err == nil && waitErr != nil && !ended {
-		err = fmt.Errorf("pg_waldump: %w: %s", waitErr, tail(stderr.String()))
+		err = fmt.Errorf("pg_waldump: %w: %s", waitErr, processes.Tail(stderr.String()))
 	}
 	return last, found && err == nil, err
 }
@@ -224,7 +226,7 @@ func (l *log) sync(at place) error {
 			return err
 		}
 	}
-	return syncFolder(l.server.walDir())
+	return files.SyncFolder(l.server.walDir())
 }
 
 func syncFile(path string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 )
 
 // The mark is a file next to the data folder. It exists while a copy is being made, and after that
@@ -41,7 +42,7 @@ func (s *Server) mark() (string, error) {
 
 // setMark is on disk when it returns.
 func (s *Server) setMark(operation string) error {
-	return writeDurably(s.markFile(), []byte(operation+"\n"))
+	return files.WriteDurably(s.markFile(), []byte(operation+"\n"))
 }
 
 // removeMark returns when the removal is on disk. All changes of the copy must be on disk before.
@@ -49,7 +50,7 @@ func (s *Server) removeMark() error {
 	if err := os.Remove(s.markFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return syncFolder(filepath.Dir(s.markFile()))
+	return files.SyncFolder(filepath.Dir(s.markFile()))
 }
 
 // copyState is the state of the data folder without a running server.
@@ -97,32 +98,5 @@ func (s *Server) deleteData() error {
 	if err := os.RemoveAll(s.config.DataDir); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(s.config.DataDir))
-}
-
-// writeDurably replaces a file, and returns when it is on disk.
-func writeDurably(path string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // fails after the rename
-	_, err = temporary.Write(content)
-	err = errors.Join(err, temporary.Chmod(0o600), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	return folder.Sync()
+	return files.SyncFolder(filepath.Dir(s.config.DataDir))
 }

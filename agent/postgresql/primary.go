@@ -102,7 +102,7 @@ func (s *Server) promoteServer(ctx context.Context, request func(context.Context
 		if runErr == nil && !running {
 			return errors.New("the server has ended: see the log of the container")
 		}
-		if !pause(ctx) {
+		if !driver.Pause(ctx) {
 			return s.undoStart(fmt.Errorf("the server is not primary in time: %w", errors.Join(requestErr, err)))
 		}
 	}

@@ -1,19 +1,17 @@
 package postgresql
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 // required are the programs that the image must contain.
@@ -88,49 +86,14 @@ func (s *Server) versionOf(ctx context.Context, folder string) (string, error) {
 	return match[1], nil
 }
 
-// tool returns a program that ends with this process, so that it does not outlive its command.
+// tool returns a program that ends with this process.
 func (s *Server) tool(ctx context.Context, path string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = "/"
-	cmd.Env = append(inherited("PATH", "TZ"), "LC_ALL=C", "HOME="+s.privateDir(), "PGPASSFILE="+s.private(passfile))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd := processes.Tool(ctx, path, args...)
+	cmd.Env = append(cmd.Env, "HOME="+string(s.private), "PGPASSFILE="+s.private.Path(passfile))
 	return cmd
 }
 
-// runTool runs a program. The kernel sends the parent death signal when the thread that started the
-// program ends, so the thread must not end before.
-func runTool(cmd *exec.Cmd) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return cmd.Run()
-}
-
-// output returns the standard output of a program. The end of its standard error is in the error.
+// output returns the standard output of a program.
 func (s *Server) output(ctx context.Context, path string, args ...string) (string, error) {
-	return outputOf(s.tool(ctx, path, args...))
-}
-
-func outputOf(cmd *exec.Cmd) (string, error) {
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := runTool(cmd); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, tail(stderr.String()+stdout.String()))
-	}
-	return stdout.String(), nil
-}
-
-func tail(text string) string {
-	text = strings.TrimSpace(text)
-	return text[max(0, len(text)-maxOutput):]
-}
-
-// inherited returns variables of the own environment.
-func inherited(names ...string) []string {
-	var found []string
-	for _, name := range names {
-		if value, ok := os.LookupEnv(name); ok {
-			found = append(found, name+"="+value)
-		}
-	}
-	return found
+	return processes.Output(s.tool(ctx, path, args...))
 }

@@ -209,7 +209,7 @@ func (s *Server) waitUntilStreaming(ctx context.Context, host string) error {
 				return fmt.Errorf("the standby does not replicate: %s", reason)
 			}
 		}
-		if time.Since(progressed) > progressLimit || !pause(ctx) {
+		if time.Since(progressed) > progressLimit || !driver.Pause(ctx) {
 			return errors.Join(errors.New("the standby does not replicate in time"), err)
 		}
 	}

@@ -175,7 +175,7 @@ func (s *Server) openLog(ctx context.Context, major string) (*log, error) {
 		if control, err = s.control(ctx, programs); err == nil {
 			return &log{server: s, programs: programs, control: control}, nil
 		}
-		if i < attempts-1 && !pause(ctx) {
+		if i < attempts-1 && !driver.Pause(ctx) {
 			break
 		}
 	}

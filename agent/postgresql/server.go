@@ -2,14 +2,13 @@ package postgresql
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -25,6 +24,9 @@ type Server struct {
 	config settings.Config
 	member string // the name of the pod
 	log    *driver.Log
+
+	// private contains the socket, so that the local superuser needs no password, and secrets.
+	private files.Private
 
 	// For Maintain.
 	mustReload bool
@@ -49,39 +51,20 @@ func New(log *driver.Log) (*Server, error) {
 	if member == "" {
 		return nil, driver.Errorf(driver.NotConfigured, "the environment variable POD_NAME is not set")
 	}
-	s := &Server{config: config, member: member, log: log}
-	return s, s.makePrivate()
-}
-
-// makePrivate creates the private folder. Other containers of the pod can have created it, if they use the
-// same memory.
-func (s *Server) makePrivate() error {
-	if err := os.Mkdir(s.privateDir(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return driver.Errorf(driver.NotConfigured, "runDir must be writable: %w", err)
-	}
-	info, err := os.Lstat(s.privateDir())
+	private, err := files.OpenPrivate(config.RunDir, Name)
 	if err != nil {
-		return driver.Errorf(driver.NotConfigured, "runDir must be readable: %w", err)
+		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
 	}
-	owner, known := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || info.Mode().Perm() != 0o700 || !known || int(owner.Uid) != os.Geteuid() {
-		return driver.Errorf(driver.NotConfigured, "%s belongs to another user, or others can read it: remove it, or the container that created it", s.privateDir())
-	}
-	return nil
+	return &Server{config: config, member: member, log: log, private: private}, nil
 }
 
 // LockDir is the folder for the lock of commands.
-func (s *Server) LockDir() string { return s.privateDir() }
+func (s *Server) LockDir() string { return string(s.private) }
 
 // StartLimit is the time after which a command that starts the server gives up.
 func (s *Server) StartLimit() time.Duration {
 	return time.Duration(s.config.CommandSeconds) * time.Second
 }
-
-// privateDir contains the socket, so that the local superuser needs no password, and secrets.
-func (s *Server) privateDir() string { return filepath.Join(s.config.RunDir, Name) }
-
-func (s *Server) private(name string) string { return filepath.Join(s.privateDir(), name) }
 
 func (s *Server) data(names ...string) string {
 	return filepath.Join(append([]string{s.config.DataDir}, names...)...)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 
+	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 // launch starts the server, and returns when the server accepts connections. If it does not, it is
@@ -67,7 +67,8 @@ func (s *Server) begin(ctx context.Context, as role) error {
 	if err := s.writeConfiguration(as, control); err != nil {
 		return err
 	}
-	return s.detach(programs.path("postgres"), "-D", s.config.DataDir)
+	// The server gets the environment of the container, which archive commands may need.
+	return processes.Detach(s.log.Output(), []string{"HOME=" + string(s.private)}, programs.path("postgres"), "-D", s.config.DataDir)
 }
 
 // version returns the version of the data, also of a copy with a mark.
@@ -80,7 +81,7 @@ func (s *Server) version() (string, error) {
 // process now, which would prevent the start. No server runs in this container, and no other container
 // uses the volume.
 func (s *Server) removeStale() error {
-	socket := s.private(".s.PGSQL." + s.port())
+	socket := s.private.Path(".s.PGSQL." + s.port())
 	for _, path := range []string{s.data(pidFile), socket, socket + ".lock"} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -89,46 +90,10 @@ func (s *Server) removeStale() error {
 	return nil
 }
 
-// detach starts the server as a process that does not keep the output of this command open, because the
-// operator waits until it is closed. The server gets the environment of the container, which archive
-// commands may need.
-func (s *Server) detach(path string, args ...string) error {
-	cmd := exec.Command(path, args...)
-	cmd.Dir = "/"
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "AGENT_") {
-			cmd.Env = append(cmd.Env, entry)
-		}
-	}
-	cmd.Env = append(cmd.Env, "HOME="+s.privateDir())
-	if out := s.log.Output(); out != nil {
-		cmd.Stdout, cmd.Stderr = out, out
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	// This process is its parent until the command ends. A zombie would not count as running.
-	go func() { _ = cmd.Wait() }()
-	return nil
-}
-
 // waitUntilAnswers returns when the server accepts connections. Recovery may need minutes before.
 func (s *Server) waitUntilAnswers(ctx context.Context) error {
-	for {
+	return driver.WaitUntil(ctx, s.running, func() error {
 		_, err := s.inRecovery(ctx)
-		if err == nil {
-			return nil
-		}
-		running, runErr := s.running()
-		if runErr != nil {
-			return runErr
-		}
-		if !running {
-			return errors.New("the server has ended: see the log of the container")
-		}
-		if !pause(ctx) {
-			return err
-		}
-	}
+		return err
+	})
 }

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	retryEvery = 200 * time.Millisecond
-
 	// strandedEvery is the interval in which a standby that does not replicate asks the primary why.
 	strandedEvery = 15 * time.Second
 	strandedFile  = "stranded"
@@ -34,7 +32,7 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		if err == nil {
 			return s.standbyStatus(ctx)
 		}
-		if !pause(ctx) {
+		if !driver.Pause(ctx) {
 			return driver.Failed, err
 		}
 	}
@@ -55,7 +53,7 @@ func (s *Server) standbyStatus(ctx context.Context) (driver.Code, error) {
 }
 
 func (s *Server) strandedDue() bool {
-	path := s.private(strandedFile)
+	path := s.private.Path(strandedFile)
 	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()).Abs() < strandedEvery {
 		return false
 	}
@@ -65,14 +63,4 @@ func (s *Server) strandedDue() bool {
 func (s *Server) streaming(ctx context.Context) (streaming bool, err error) {
 	err = s.askLocal(ctx, "select exists (select from pg_stat_wal_receiver where status = 'streaming')", &streaming)
 	return streaming, err
-}
-
-// pause waits for retryEvery. It returns false if the context ends.
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(retryEvery):
-		return true
-	}
 }

@@ -57,6 +57,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	}
 	i.Dummy, err = dummy.Image.Write(ctx, w.tar())
 	i.PostgreSQLSample = "config/samples/applications/postgresql.yaml"
+	i.RedisInLines = "config/samples/applications/redis.yaml"
 	i.RedisSample = "config/samples/replicatedstatefulset/redis.yaml"
 	i.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"
 	return err

@@ -196,7 +196,7 @@ func (p *realPods) run(ctx context.Context, member int, command string, primarie
 	if role == v1alpha1.RolePrimary && len(primaries) == 0 {
 		p.epoch++
 	}
-	argv := replicatedspec.WithEpoch(p.set.Spec.Pod.Commands[command].Command, p.epoch)
+	argv := replicatedspec.WithEpoch(p.set.Spec.Pod.Commands[command].Command, metav1.Unix(0, 0), p.epoch)
 	for _, primary := range primaries {
 		argv = append(argv, p.name(primary)+"."+p.trial.Services[0].Name)
 	}

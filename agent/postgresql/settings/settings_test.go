@@ -5,10 +5,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/stateful-operator/stateful-operator/agent/settings"
 )
 
 func valid() Config {
-	return Config{PrimaryHost: "db-primary", DataDir: "/data/pgdata", RunDir: "/run/agent", CredentialsDir: "/credentials"}
+	return Config{Common: settings.Common{PrimaryHost: "db-primary", DataDir: "/data/pgdata", RunDir: "/run/agent", CredentialsDir: "/credentials"}}
 }
 
 func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
@@ -91,7 +93,7 @@ func TestSettingsOfUsers(t *testing.T) {
 			t.Errorf("%s = %q: %v, want %q", row.name, row.value, err, row.want)
 		}
 	}
-	if err := Validate(map[string]string{"ssl": "on", "port": "1"}); err == nil || err.Error() != "setting port: "+reasonNetwork+"\nsetting ssl: "+reasonTLS {
+	if err := Validate(map[string]string{"ssl": "on", "port": "1"}); err == nil || err.Error() != "setting port: "+settings.ReasonNetwork+"\nsetting ssl: "+settings.ReasonTLS {
 		t.Errorf("two errors are %v", err)
 	}
 	if got := Refused(); len(got) != len(refused) || got[0] != "archive_cleanup_command" {

@@ -1,80 +1,69 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// maxValue is the max length of a value.
-const maxValue = 8192
+	"github.com/stateful-operator/stateful-operator/agent/settings"
+)
 
 var name = regexp.MustCompile(`^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$`)
 
 // refused has the settings that users cannot set, with the reason.
 var refused = map[string]string{
-	"data_directory":          reasonPath,
-	"config_file":             reasonPath,
-	"hba_file":                reasonPath,
-	"ident_file":              reasonPath,
-	"external_pid_file":       reasonPath,
-	"include":                 reasonPath,
-	"include_dir":             reasonPath,
-	"include_if_exists":       reasonPath,
-	"stats_temp_directory":    reasonPath,
-	"unix_socket_directories": reasonLocal,
-	"unix_socket_group":       reasonLocal,
-	"unix_socket_permissions": reasonLocal,
-	"listen_addresses":        reasonNetwork,
-	"port":                    reasonNetwork,
-	"ssl":                     reasonTLS,
-	"ssl_cert_file":           reasonTLS,
-	"ssl_key_file":            reasonTLS,
-	"ssl_ca_file":             reasonTLS,
-	"ssl_passphrase_command":  reasonTLS,
+	"data_directory":          settings.ReasonPath,
+	"config_file":             settings.ReasonPath,
+	"hba_file":                settings.ReasonPath,
+	"ident_file":              settings.ReasonPath,
+	"external_pid_file":       settings.ReasonPath,
+	"include":                 settings.ReasonPath,
+	"include_dir":             settings.ReasonPath,
+	"include_if_exists":       settings.ReasonPath,
+	"stats_temp_directory":    settings.ReasonPath,
+	"unix_socket_directories": settings.ReasonLocal,
+	"unix_socket_group":       settings.ReasonLocal,
+	"unix_socket_permissions": settings.ReasonLocal,
+	"listen_addresses":        settings.ReasonNetwork,
+	"port":                    settings.ReasonNetwork,
+	"ssl":                     settings.ReasonTLS,
+	"ssl_cert_file":           settings.ReasonTLS,
+	"ssl_key_file":            settings.ReasonTLS,
+	"ssl_ca_file":             settings.ReasonTLS,
+	"ssl_passphrase_command":  settings.ReasonTLS,
 
-	"ssl_passphrase_command_supports_reload": reasonTLS,
+	"ssl_passphrase_command_supports_reload": settings.ReasonTLS,
 
-	"primary_conninfo":              reasonReplication,
-	"primary_slot_name":             reasonReplication,
-	"synchronous_standby_names":     reasonReplication,
-	"cluster_name":                  reasonReplication,
-	"hot_standby":                   reasonReplication,
-	"promote_trigger_file":          reasonReplication,
-	"restore_command":               reasonReplication,
-	"archive_cleanup_command":       reasonReplication,
-	"recovery_end_command":          reasonReplication,
-	"recovery_min_apply_delay":      reasonReplication,
-	"wal_retrieve_retry_interval":   reasonReplication,
-	"wal_receiver_timeout":          reasonReplication,
-	"wal_receiver_status_interval":  reasonReplication,
+	"primary_conninfo":              settings.ReasonReplication,
+	"primary_slot_name":             settings.ReasonReplication,
+	"synchronous_standby_names":     settings.ReasonReplication,
+	"cluster_name":                  settings.ReasonReplication,
+	"hot_standby":                   settings.ReasonReplication,
+	"promote_trigger_file":          settings.ReasonReplication,
+	"restore_command":               settings.ReasonReplication,
+	"archive_cleanup_command":       settings.ReasonReplication,
+	"recovery_end_command":          settings.ReasonReplication,
+	"recovery_min_apply_delay":      settings.ReasonReplication,
+	"wal_retrieve_retry_interval":   settings.ReasonReplication,
+	"wal_receiver_timeout":          settings.ReasonReplication,
+	"wal_receiver_status_interval":  settings.ReasonReplication,
 	"wal_receiver_create_temp_slot": "a slot can keep log until the volume is full",
 	"default_transaction_read_only": "standbys follow only a server that accepts writes",
 	"transaction_read_only":         "standbys follow only a server that accepts writes",
 	"wal_log_hints":                 reasonRewind,
-	"full_page_writes":              reasonDurable,
-	"fsync":                         reasonDurable,
-	"data_sync_retry":               reasonDurable,
-	"zero_damaged_pages":            reasonDurable,
-	"ignore_checksum_failure":       reasonDurable,
-	"ignore_invalid_pages":          reasonDurable,
-	"logging_collector":             "the log of the server is the log of the container",
+	"full_page_writes":              settings.ReasonDurable,
+	"fsync":                         settings.ReasonDurable,
+	"data_sync_retry":               settings.ReasonDurable,
+	"zero_damaged_pages":            settings.ReasonDurable,
+	"ignore_checksum_failure":       settings.ReasonDurable,
+	"ignore_invalid_pages":          settings.ReasonDurable,
+	"logging_collector":             settings.ReasonLog,
 }
 
-// Reasons of refused settings.
-const (
-	reasonPath        = "the agent selects the files"
-	reasonLocal       = "the agent connects by a socket in a private folder"
-	reasonNetwork     = "the operator configures the network"
-	reasonTLS         = "use spec.TLS"
-	reasonReplication = "the agent configures replication"
-	reasonRewind      = "pg_rewind requires it"
-	reasonDurable     = "data can be lost or damaged"
-)
+const reasonRewind = "pg_rewind requires it"
 
 // atLeast has the settings with a min value.
 var atLeast = map[string]int{
@@ -89,26 +78,14 @@ var oneOf = map[string][]string{
 	"password_encryption": {"scram-sha-256"},
 }
 
-// Problem is why a user cannot set a setting to a value.
-type Problem struct{ Setting, Reason string }
-
 // Problems returns the settings that users cannot set, in the order of names.
-func Problems(values map[string]string) (problems []Problem) {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if reason := invalid(key, values[key]); reason != "" {
-			problems = append(problems, Problem{key, reason})
-		}
-	}
-	return problems
+func Problems(values map[string]string) []settings.Problem {
+	return settings.Problems(values, invalid)
 }
 
 // Validate returns an error that lists the problems.
 func Validate(values map[string]string) error {
-	var faults []error
-	for _, p := range Problems(values) {
-		faults = append(faults, fmt.Errorf("setting %s: %s", p.Setting, p.Reason))
-	}
-	return errors.Join(faults...)
+	return settings.ProblemsError(Problems(values))
 }
 
 func invalid(key, value string) string {
@@ -119,10 +96,10 @@ func invalid(key, value string) string {
 		return reason
 	}
 	if strings.HasPrefix(key, "recovery_target") {
-		return reasonReplication
+		return settings.ReasonReplication
 	}
-	if len(value) > maxValue || strings.ContainsAny(value, "\n\r\x00") {
-		return fmt.Sprintf("the value is not one line of at most %d bytes", maxValue)
+	if !settings.IsLine(value) {
+		return fmt.Sprintf("the value is not one line of at most %d bytes", settings.MaxValue)
 	}
 	if allowed, ok := oneOf[key]; ok && !slices.Contains(allowed, value) {
 		return "the value must be " + strings.Join(allowed, " or ")

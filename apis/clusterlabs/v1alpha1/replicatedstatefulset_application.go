@@ -7,26 +7,33 @@ import (
 )
 
 // ApplicationType is a type of application that the operator can run without commands of the user.
-// +kubebuilder:validation:Enum=PostgreSQL
+// +kubebuilder:validation:Enum=PostgreSQL;Redis
 type ApplicationType string
 
-// ApplicationPostgreSQL is PostgreSQL 13 to 18, in the upstream image or another image with the same
-// programs.
-const ApplicationPostgreSQL ApplicationType = "PostgreSQL"
+const (
+	// ApplicationPostgreSQL is PostgreSQL 13 to 18, in the upstream image or another image with the
+	// same programs.
+	ApplicationPostgreSQL ApplicationType = "PostgreSQL"
+	// ApplicationRedis is Redis 7 and 8, or Valkey 7 to 9, in the upstream image or another image with
+	// the same program.
+	ApplicationRedis ApplicationType = "Redis"
+)
 
 // ApplicationPolicy makes the operator fill the fields of the set that run an application: commands,
 // the program of the container, probes, ports, volumes and variables. A field that is set in the
 // spec is not filled.
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",fieldPath=".type",message="is immutable, because the data on the volumes is of this type; create another set, and copy the data"
 // +kubebuilder:validation:XValidation:rule="!has(self.postgreSQL) || self.type == 'PostgreSQL'",fieldPath=".postgreSQL",message="requires type PostgreSQL; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",message="requires type Redis; remove it"
 type ApplicationPolicy struct {
 	// Type of the application. It is immutable.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis"}
 	Type ApplicationType `json:"type"`
 
 	// CredentialsSecret is the Secret with the passwords. For PostgreSQL it has the keys password
-	// (of the superuser postgres) and replicationPassword (of the role replicator). It is mounted
-	// into the container in which commands run.
+	// (of the superuser postgres) and replicationPassword (of the role replicator). For Redis it
+	// has the key password (of the user default). It is mounted into the container in which
+	// commands run.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:io.kubernetes:Secret"}
@@ -37,6 +44,11 @@ type ApplicationPolicy struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="PostgreSQL",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
 	PostgreSQL *PostgreSQLPolicy `json:"postgreSQL,omitempty"`
+
+	// Redis has the options of type Redis. Defaults to the settings of the agent.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Redis",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Redis *RedisPolicy `json:"redis,omitempty"`
 }
 
 // PostgreSQLPolicy has the options of PostgreSQL.
@@ -52,6 +64,26 @@ type PostgreSQLPolicy struct {
 
 	// Settings are parameters of postgresql.conf. Those on which the set depends are refused, for
 	// example fsync. A change recreates the members, one at a time. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settings",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// RedisPolicy has the options of Redis.
+type RedisPolicy struct {
+	// MinReplicasToWrite is the number of connected secondaries without which the primary accepts no
+	// writes. Redis replicates asynchronously: a write survives the loss of the primary if WAIT has
+	// returned at least 1. Defaults to 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=63
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min replicas to write",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:number"}
+	MinReplicasToWrite int32 `json:"minReplicasToWrite,omitempty"`
+
+	// Settings are parameters of redis.conf. Those on which the set depends are refused, for example
+	// appendonly. A change recreates the members, one at a time. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"

@@ -133,7 +133,8 @@ type PodPolicy struct {
 type Command struct {
 	// Command is the program and its arguments, without a shell. The DNS names of the primary
 	// members are appended, except for preStop. $(RSS_EPOCH) in it is replaced by status.epoch,
-	// which is higher for each new primary.
+	// which is higher for each new primary, and $(RSS_CREATED) by the time when the object was
+	// created, in seconds since 1970.
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="has no program; set it and its arguments, for example [\"/status.sh\"]"

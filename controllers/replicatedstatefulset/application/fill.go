@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/stateful-operator/stateful-operator/agent/settings"
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
@@ -23,6 +24,9 @@ const (
 	// pathRun is a tmpfs of each pod, also with a read-only root file system. An emptyDir would
 	// block kubectl drain.
 	pathRun = "/dev/shm"
+
+	// PathServerTLS is the mount path of spec.TLS.static.member.serverSecret.
+	PathServerTLS = "/etc/rss/tls/server"
 
 	agentInImage = "/agent"
 	agentInPod   = pathAgent + "/agent"
@@ -40,8 +44,9 @@ func Fill(set *v1alpha1.ReplicatedStatefulSet) {
 		// Validate reports a template that does not decode.
 		_ = json.Unmarshal(raw.Raw, &f.template)
 	}
-	if set.Spec.Application.Type == v1alpha1.ApplicationPostgreSQL {
-		f.postgreSQL()
+	if fill, ok := applications[set.Spec.Application.Type]; ok {
+		f.set.Spec.Primaries = ptr.To(ptr.Deref(f.set.Spec.Primaries, 1))
+		fill(&f)
 	}
 }
 
@@ -53,6 +58,12 @@ func Filled(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet
 	return set
 }
 
+// applications fill a set of their type.
+var applications = map[v1alpha1.ApplicationType]func(*filling){
+	v1alpha1.ApplicationPostgreSQL: (*filling).postgreSQL,
+	v1alpha1.ApplicationRedis:      (*filling).redis,
+}
+
 // filling is a set that is being filled.
 type filling struct {
 	set      *v1alpha1.ReplicatedStatefulSet
@@ -60,6 +71,13 @@ type filling struct {
 	template corev1.PodTemplateSpec // spec.pod.template
 	main     *corev1.Container      // the container in which commands run
 }
+
+// Timeouts of commands. Those that start the server may copy all data, and the agent gives up within
+// its own limit, which is shorter.
+const (
+	statusTimeout  = "10s"
+	commandTimeout = "10m"
+)
 
 // agent sets process 1 of the container, and how the agent comes into the pod.
 func (f *filling) agent(name string) {
@@ -183,15 +201,15 @@ func (f *filling) readiness(name string) {
 	}
 }
 
-// command sets a command of the agent. argument is the name of the command in the driver.
-func (f *filling) command(name, driver, argument string, timeout v1alpha1.Duration) {
+// command sets a command of the agent.
+func (f *filling) command(name string, argv []string, timeout v1alpha1.Duration) {
 	if _, isSet := f.pod.Commands[name]; isSet {
 		return
 	}
 	if f.pod.Commands == nil {
 		f.pod.Commands = map[string]v1alpha1.Command{}
 	}
-	f.pod.Commands[name] = v1alpha1.Command{Command: []string{agentInPod, driver, argument}, Timeout: timeout}
+	f.pod.Commands[name] = v1alpha1.Command{Command: argv, Timeout: timeout}
 }
 
 // security sets the security contexts of the pod and the container. user is the user and the group
@@ -212,4 +230,50 @@ func (f *filling) security(user int64) {
 	if ours {
 		f.main.SecurityContext.RunAsUser, f.main.SecurityContext.RunAsGroup = &user, &user
 	}
+}
+
+// commands sets the commands of an application with one primary. With primary the operator replaces a
+// missing seed. start are additional arguments of the commands that start the member as primary.
+func (f *filling) commands(driver string, start ...string) {
+	for name, c := range map[string]struct {
+		argument string
+		timeout  v1alpha1.Duration
+		start    []string
+	}{
+		v1alpha1.CommandStatus:    {"status", statusTimeout, nil},
+		v1alpha1.CommandSequence:  {"sequence", commandTimeout, nil},
+		v1alpha1.CommandSeed:      {"seed", commandTimeout, start},
+		v1alpha1.CommandPrimary:   {"seed", commandTimeout, start},
+		v1alpha1.CommandPromote:   {"promote", commandTimeout, start},
+		v1alpha1.CommandSecondary: {"secondary", commandTimeout, nil},
+		v1alpha1.CommandDemote:    {"demote", commandTimeout, nil},
+		v1alpha1.CommandStop:      {"stop", commandTimeout, nil},
+	} {
+		f.command(name, append([]string{agentInPod, driver, c.argument}, c.start...), c.timeout)
+	}
+}
+
+// common returns the configuration that all applications have.
+func (f *filling) common(data string, options map[string]string) settings.Common {
+	c := settings.Common{
+		PrimaryHost: f.set.PrimaryServiceName(), DataDir: data, RunDir: pathRun, CredentialsDir: pathCredentials, Settings: options,
+	}
+	if hasServerSecret(&f.set.Spec) {
+		c.TLSDir = PathServerTLS
+	}
+	return c
+}
+
+// variable sets the variable of the agent's configuration.
+func (f *filling) variable(name string, config interface{ Encode() (string, error) }) {
+	text, err := config.Encode()
+	if err != nil {
+		return // strings can always be encoded; the agent reports a missing variable
+	}
+	f.env(name, text)
+}
+
+// hasServerSecret reports whether the members have a certificate for clients.
+func hasServerSecret(spec *v1alpha1.ReplicatedStatefulSetSpec) bool {
+	return spec.TLS != nil && spec.TLS.Static != nil && spec.TLS.Static.Member != nil && spec.TLS.Static.Member.ServerSecret != ""
 }

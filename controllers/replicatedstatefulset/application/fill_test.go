@@ -42,6 +42,11 @@ func TestFilledSets(t *testing.T) {
 			s.Spec.Application.PostgreSQL = &v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"log_line_prefix": "$(POD_NAME) "}}
 			s.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{Member: &v1alpha1.MemberTLS{ServerSecret: "cert"}}}
 		}),
+		"redis.yaml": fixture.Redis(),
+		"redis-options.yaml": fixture.Redis(func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Application.Redis = &v1alpha1.RedisPolicy{MinReplicasToWrite: 1, Settings: map[string]string{"maxmemory": "1gb"}}
+			s.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{Member: &v1alpha1.MemberTLS{ServerSecret: "cert"}}}
+		}),
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := yaml.Marshal(application.Filled(set).Spec)

@@ -2,12 +2,15 @@ package application
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/stateful-operator/stateful-operator/agent/settings"
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
@@ -19,15 +22,35 @@ func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.Er
 		return nil
 	}
 	at := field.NewPath("spec", "application")
-	if spec.Application.Type != v1alpha1.ApplicationPostgreSQL {
-		return field.ErrorList{field.NotSupported(at.Child("type"), spec.Application.Type, []v1alpha1.ApplicationType{v1alpha1.ApplicationPostgreSQL})}
+	validate, ok := validations[spec.Application.Type]
+	if !ok {
+		return field.ErrorList{field.NotSupported(at.Child("type"), spec.Application.Type, slices.Sorted(maps.Keys(validations)))}
 	}
 	var errs field.ErrorList
+	if p := ptr.Deref(spec.Primaries, 1); p > 1 {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), p, string(spec.Application.Type)+" has one primary; set it to 1, or remove it"))
+	}
 	if why := apivalidation.NameIsDNSSubdomain(spec.Application.CredentialsSecret, false); len(why) > 0 {
 		errs = append(errs, field.Invalid(at.Child("credentialsSecret"), spec.Application.CredentialsSecret, why[0]))
 	}
 	errs = append(errs, validateRequirements(spec, pod)...)
-	return append(errs, validatePostgreSQL(spec, at)...)
+	return append(errs, validate(spec, at)...)
+}
+
+// validations check what only one type requires.
+var validations = map[v1alpha1.ApplicationType]func(*v1alpha1.ReplicatedStatefulSetSpec, *field.Path) field.ErrorList{
+	v1alpha1.ApplicationPostgreSQL: validatePostgreSQL,
+	v1alpha1.ApplicationRedis:      validateRedis,
+}
+
+// maxSecondaries is the max number of secondaries for which a primary can wait.
+const maxSecondaries = 63
+
+func invalidSettings(problems []settings.Problem, at *field.Path) (errs field.ErrorList) {
+	for _, p := range problems {
+		errs = append(errs, field.Forbidden(at.Key(p.Setting), p.Reason+"; remove or correct it"))
+	}
+	return errs
 }
 
 // validateRequirements checks the fields of the pod on which the agent depends.
@@ -67,13 +90,21 @@ func ValidateUpdate(old, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 
 // Warnings returns warnings about valid settings that may not be intended.
 func Warnings(set *v1alpha1.ReplicatedStatefulSet) (texts []string) {
-	if set.Spec.Application == nil || set.Spec.Application.PostgreSQL == nil {
+	if set.Spec.Application == nil {
 		return nil
 	}
-	standbys, replicas := set.Spec.Application.PostgreSQL.SynchronousStandbys, ptr.Deref(set.Spec.Replicas, 0)
-	if standbys > 0 && replicas > 0 && replicas <= standbys+1 {
-		texts = append(texts, fmt.Sprintf("spec.application.postgreSQL.synchronousStandbys is %d, and spec.replicas %d: "+
-			"while a standby is not connected, commits wait; set replicas to %d or more", standbys, replicas, standbys+2))
+	replicas := ptr.Deref(set.Spec.Replicas, 0)
+	warn := func(name string, secondaries int32, effect string) {
+		if secondaries > 0 && replicas > 0 && replicas <= secondaries+1 {
+			texts = append(texts, fmt.Sprintf("spec.application.%s is %d, and spec.replicas %d: "+
+				"while a secondary is not connected, %s; set replicas to %d or more", name, secondaries, replicas, effect, secondaries+2))
+		}
+	}
+	if o := set.Spec.Application.PostgreSQL; o != nil {
+		warn("postgreSQL.synchronousStandbys", o.SynchronousStandbys, "commits wait")
+	}
+	if o := set.Spec.Application.Redis; o != nil {
+		warn("redis.minReplicasToWrite", o.MinReplicasToWrite, "writes are refused")
 	}
 	return texts
 }

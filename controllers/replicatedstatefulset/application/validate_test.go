@@ -18,6 +18,12 @@ func options(o v1alpha1.PostgreSQLPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Application.PostgreSQL = &o }
 }
 
+func ofRedis(o v1alpha1.RedisPolicy) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Application.Type, s.Spec.Application.Redis = v1alpha1.ApplicationRedis, &o
+	}
+}
+
 func TestInvalidApplications(t *testing.T) {
 	for _, row := range []struct {
 		name, want string
@@ -26,7 +32,7 @@ func TestInvalidApplications(t *testing.T) {
 		{"a valid one", "", func(*v1alpha1.ReplicatedStatefulSet) {}},
 		{"no agent on record", "", func(s *v1alpha1.ReplicatedStatefulSet) { s.Status.Agent = nil }},
 		{"options", "", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"shared_buffers": "256MB"}})},
-		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "PostgreSQL"`, func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Type = "Oracle"
 			s.Spec.Pod.Commands = filled(fixture.PostgreSQL()).Spec.Pod.Commands
 		}},
@@ -47,6 +53,13 @@ func TestInvalidApplications(t *testing.T) {
 		{"a negative number of standbys", "spec.application.postgreSQL.synchronousStandbys: Invalid value: -1", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: -1})},
 		{"a refused setting", `spec.application.postgreSQL.settings[fsync]: Forbidden: data can be lost`, options(v1alpha1.PostgreSQLPolicy{Settings: map[string]string{"fsync": "off"}})},
 		{"a setting that is no name", `spec.application.postgreSQL.settings[a b]: Forbidden: the name is not that of a setting`, options(v1alpha1.PostgreSQLPolicy{Settings: map[string]string{"a b": "off"}})},
+		{"Redis", "", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 1, Settings: map[string]string{"maxmemory": "1gb"}})},
+		{"two primaries of Redis", "spec.primaries: Invalid value: 2: Redis has one primary", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofRedis(v1alpha1.RedisPolicy{})(s)
+			s.Spec.Primaries = new(int32(2))
+		}},
+		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},
+		{"a refused setting of Redis", "spec.application.redis.settings[appendonly]: Forbidden: the position", ofRedis(v1alpha1.RedisPolicy{Settings: map[string]string{"appendonly": "yes"}})},
 	} {
 		errs := spec.Validate(spec.WithDefaults(fixture.PostgreSQL(row.set)))
 		if row.want == "" && len(errs) > 0 || row.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), row.want)) {
@@ -88,6 +101,10 @@ func TestWarningsOfCommitsThatWait(t *testing.T) {
 		if slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, "commits wait") }) != row.want {
 			t.Errorf("%d replicas, %d standbys: %v", row.replicas, row.standbys, got)
 		}
+	}
+	set := fixture.Redis(ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 1}), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) })
+	if got := application.Warnings(set); len(got) != 1 || !strings.Contains(got[0], "redis.minReplicasToWrite is 1") {
+		t.Errorf("Redis: %v", got)
 	}
 	if got := application.Warnings(fixture.PostgreSQL()); len(got) > 0 {
 		t.Errorf("without options: %v", got)

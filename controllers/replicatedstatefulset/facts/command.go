@@ -39,7 +39,7 @@ func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.C
 		UID:         m.Pod.UID,
 		Container:   m.CommandsIn,
 		ContainerID: m.Running(),
-		Argv:        append(spec.WithEpoch(configured.Command, epoch), f.Peers()...),
+		Argv:        append(spec.WithEpoch(configured.Command, f.Set.CreationTimestamp, epoch), f.Peers()...),
 		Timeout:     spec.TimeoutOf(configured),
 	}
 }

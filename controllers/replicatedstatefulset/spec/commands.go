@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
@@ -58,13 +59,17 @@ func HasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifec
 // most 20 digits. The output of other commands is not kept.
 const MaxSequence = 64
 
-// epochWord is the placeholder of the epoch in a command. As in the command of a container, $$
-// escapes it.
-const epochWord = "$(RSS_EPOCH)"
+// Placeholders in a command: the epoch, and when the object was created, in seconds since 1970. As in
+// the command of a container, $$ escapes them.
+const (
+	epochWord   = "$(RSS_EPOCH)"
+	createdWord = "$(RSS_CREATED)"
+)
 
-// WithEpoch returns a command of the spec with the epoch substituted.
-func WithEpoch(argv []string, epoch int64) []string {
-	words := strings.NewReplacer("$"+epochWord, epochWord, epochWord, strconv.FormatInt(epoch, 10))
+// WithEpoch returns a command of the spec with the placeholders substituted.
+func WithEpoch(argv []string, created metav1.Time, epoch int64) []string {
+	words := strings.NewReplacer("$"+epochWord, epochWord, epochWord, strconv.FormatInt(epoch, 10),
+		"$"+createdWord, createdWord, createdWord, strconv.FormatInt(created.Unix(), 10))
 	substituted := make([]string, 0, len(argv))
 	for _, arg := range argv {
 		substituted = append(substituted, words.Replace(arg))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -19,10 +21,10 @@ func TestEpochOfQuestions(t *testing.T) {
 }
 
 func TestWithEpoch(t *testing.T) {
-	said := []string{"/x", "$(RSS_EPOCH)", "RSS_EPOCH=$(RSS_EPOCH)/$(RSS_EPOCH)", "$$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH"}
-	want := []string{"/x", "12", "RSS_EPOCH=12/12", "$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH"}
+	said := []string{"/x", "$(RSS_EPOCH)", "RSS_EPOCH=$(RSS_EPOCH)/$(RSS_EPOCH)", "$$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH", "$(RSS_CREATED).$(RSS_EPOCH)", "$$(RSS_CREATED)"}
+	want := []string{"/x", "12", "RSS_EPOCH=12/12", "$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH", "1800000000.12", "$(RSS_CREATED)"}
 	before := slices.Clone(said)
-	if got := spec.WithEpoch(said, 12); !slices.Equal(got, want) {
+	if got := spec.WithEpoch(said, metav1.Unix(1800000000, 0), 12); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	if !slices.Equal(said, before) {

@@ -96,11 +96,14 @@ func HasFollowers(set *v1alpha1.ReplicatedStatefulSet, wanted, target int) bool 
 // WasRestored reports whether an object was restored from a backup.
 func WasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 
+func usesEpoch(arg string) bool {
+	return strings.Contains(arg, epochWord) || strings.Contains(arg, createdWord)
+}
+
 // UsesEpoch reports whether any command uses the epoch.
 func UsesEpoch(set *v1alpha1.ReplicatedStatefulSet) bool {
-	hasEpoch := func(word string) bool { return strings.Contains(word, epochWord) }
 	for _, command := range set.Spec.Pod.Commands {
-		if slices.ContainsFunc(command.Command, hasEpoch) {
+		if slices.ContainsFunc(command.Command, usesEpoch) {
 			return true
 		}
 	}

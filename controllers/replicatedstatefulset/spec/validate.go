@@ -344,9 +344,9 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 func validatePreStop(command v1alpha1.Command, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, arg := range command.Command {
-		if strings.Contains(arg, epochWord) {
+		if usesEpoch(arg) {
 			errs = append(errs, field.Invalid(at.Child("command").Index(i), field.OmitValueType{},
-				"the kubelet runs preStop, and does not substitute the epoch; remove "+epochWord))
+				"the kubelet runs preStop, and does not substitute the epoch; remove "+epochWord+" and "+createdWord))
 		}
 	}
 	return errs

@@ -111,7 +111,7 @@ func TestValidate(t *testing.T) {
 		{"RS-5 one member", sized(1, 1), ""},
 		{"RS-5 two members", sized(2, 1), ""},
 		{"RS-5 a negative number of members", sized(-1, 0), `spec.replicas: Invalid value: -1: must be 0 or more; 0 stops the set`},
-		{"RS-87 RSS_EPOCH in preStop", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH)`},
+		{"RS-87 RSS_EPOCH in preStop", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and does not substitute the epoch; remove $(RSS_EPOCH) and $(RSS_CREATED)`},
 		{"RS-87 RSS_EPOCH in promote", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
 		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
 		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and keep primaries`},

@@ -77,8 +77,9 @@ type Images struct {
 	// Ledger is the image of test/faults/ledger.
 	Ledger string
 	// Redis is an image of the server, with the tools of the sample's commands. RedisClient is an
-	// image of test/run/redis/client. RedisSample is the path of the sample.
-	Redis, RedisClient, RedisSample string
+	// image of test/run/redis/client. RedisSample is the path of the sample
+	// with commands of its own, and RedisInLines that of spec.application.
+	Redis, RedisClient, RedisSample, RedisInLines string
 	// PostgreSQL is an image of the server. PostgreSQLClient is an image of
 	// test/run/postgres/pgclient. PostgreSQLSample is the path of the sample.
 	PostgreSQL, PostgreSQLClient, PostgreSQLSample string

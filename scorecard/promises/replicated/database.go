@@ -21,6 +21,7 @@ import (
 type database struct {
 	*replica
 	container string
+	process   string   // the name of the servers
 	count     []string // prints the number of entries in a member
 }
 

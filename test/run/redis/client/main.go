@@ -1,9 +1,10 @@
-// Command client writes entries to a Redis. See package writer.
+// Command client writes entries to a Redis. See package writer. REDIS_PASSWORD is the password, if any.
 package main
 
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"time"
 
@@ -26,7 +27,7 @@ type server struct {
 func open(address string) (writer.Database, error) {
 	redis.SetLogger(silent{}) // failures are counted
 	return &server{client: redis.NewClient(&redis.Options{
-		Addr: address, MaxRetries: -1, DialerRetries: 1, DialTimeout: writer.TryFor, ReadTimeout: writer.TryFor, WriteTimeout: writer.TryFor,
+		Addr: address, Password: os.Getenv("REDIS_PASSWORD"), MaxRetries: -1, DialerRetries: 1, DialTimeout: writer.TryFor, ReadTimeout: writer.TryFor, WriteTimeout: writer.TryFor,
 	})}, nil
 }
 

@@ -13,7 +13,7 @@ var Image = debian.Image{
 	Name: "localhost/redis", Packages: []string{"redis-server", "busybox-static"},
 	Choose: func(root debian.Root) (v1.Config, []image.File, error) {
 		files := root.Programs(root.Path("usr/bin/redis-server"), root.Path("usr/bin/redis-cli"))
-		files = append(files, root.Shell("cat", "date", "grep", "kill", "ls", "rm", "sed", "seq", "setsid", "sleep", "timeout", "tr")...)
+		files = append(files, root.Shell("cat", "date", "grep", "kill", "killall", "ls", "rm", "sed", "seq", "setsid", "sleep", "timeout", "tr")...)
 		files = append(files, debian.User("redis", 999)...)
 		return v1.Config{
 			Env: []string{"PATH=/usr/bin:/bin"}, Entrypoint: []string{"redis-server"}, User: "999:999",

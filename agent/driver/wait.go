@@ -1,0 +1,40 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// retryEvery is the interval in which a server is queried again.
+const retryEvery = 200 * time.Millisecond
+
+// Pause waits before a retry. It returns false if the context ends.
+func Pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(retryEvery):
+		return true
+	}
+}
+
+// WaitUntil returns when a check of a running server succeeds. It returns an error if the server ends.
+func WaitUntil(ctx context.Context, running func() (bool, error), check func() error) error {
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		runs, runErr := running()
+		if runErr != nil {
+			return runErr
+		}
+		if !runs {
+			return errors.New("the server has ended: see the log of the container")
+		}
+		if !Pause(ctx) {
+			return err
+		}
+	}
+}

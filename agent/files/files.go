@@ -1,0 +1,36 @@
+// Package files writes files so that they survive a crash of the machine, and keeps private files.
+package files
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// WriteDurably replaces a file, and returns when it is on disk.
+func WriteDurably(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // fails after the rename
+	_, err = temporary.Write(content)
+	err = errors.Join(err, temporary.Chmod(0o600), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+// SyncFolder returns when the entries of a folder are on disk.
+func SyncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}

@@ -1,0 +1,194 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+)
+
+// Seed starts the first member as primary.
+func (s *Server) Seed(ctx context.Context) error {
+	if err := s.checkStart(); err != nil {
+		return err
+	}
+	running, err := s.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return s.lead(ctx)
+	}
+	if err := s.launch(ctx); err != nil {
+		return err
+	}
+	return s.undoStart(s.lead(ctx))
+}
+
+// Promote makes a running secondary primary.
+func (s *Server) Promote(ctx context.Context) error {
+	if err := s.checkStart(); err != nil {
+		return err
+	}
+	running, err := s.running()
+	if err == nil && !running {
+		err = errors.New("the server does not run")
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.waitUntilServes(ctx); err != nil {
+		return err
+	}
+	return s.lead(ctx)
+}
+
+func (s *Server) checkStart() error {
+	if s.start.Epoch < 1 {
+		return driver.Errorf(driver.NotConfigured, "this command requires the argument %sTIME.EPOCH", driver.StartFlag)
+	}
+	return nil
+}
+
+// lead makes the server primary, and begins an epoch.
+func (s *Server) lead(ctx context.Context) error {
+	client := s.local()
+	defer client.Close()
+	if err := client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+		return err
+	}
+	return s.beginEpoch(ctx, client)
+}
+
+// Secondary starts a secondary of the primary. Data that only this member has is discarded.
+func (s *Server) Secondary(ctx context.Context, primaries []string) error {
+	running, err := s.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return s.checkSecondary(ctx)
+	}
+	host, err := s.sourceOf(primaries)
+	if err != nil {
+		return err
+	}
+	// It follows the name of the primary, so that it needs no command after a failover.
+	if err := s.begin(ctx, "--replicaof", s.config.PrimaryHost, s.port()); err != nil {
+		return s.undoStart(err)
+	}
+	return s.undoStart(s.waitUntilLinked(ctx, host))
+}
+
+func (s *Server) checkSecondary(ctx context.Context) error {
+	client := s.local()
+	defer client.Close()
+	found, err := inspect(ctx, client)
+	if err == nil && found.primary {
+		err = errors.New("the server runs as primary")
+	}
+	return err
+}
+
+// sourceOf returns the primary to copy from. This member may be in the list.
+func (s *Server) sourceOf(primaries []string) (string, error) {
+	i := slices.IndexFunc(primaries, func(host string) bool {
+		name, _, _ := strings.Cut(host, ".")
+		return name != s.member
+	})
+	if i < 0 {
+		return "", errors.New("no other primary was named")
+	}
+	return primaries[i], nil
+}
+
+// waitUntilLinked returns when this member has all data of the primary, and receives its writes.
+func (s *Server) waitUntilLinked(ctx context.Context, host string) error {
+	primary, err := s.remote(host)
+	if err != nil {
+		return err
+	}
+	defer primary.Close()
+	client := s.local()
+	defer client.Close()
+	if err := driver.WaitUntil(ctx, s.running, func() error { return checkLink(ctx, client, primary) }); err != nil {
+		return fmt.Errorf("not a secondary of %s: %w", host, err)
+	}
+	return nil
+}
+
+func checkLink(ctx context.Context, client, primary *redis.Client) error {
+	own, err := inspect(ctx, client)
+	if err != nil {
+		return err
+	}
+	if own.primary || own.loading || !own.linked {
+		return errors.New("it has not received all data")
+	}
+	theirs, err := inspect(ctx, primary)
+	if err != nil {
+		return err
+	}
+	if !theirs.primary || theirs.history != own.history {
+		return errors.New("it follows another server")
+	}
+	return nil
+}
+
+const (
+	// pauseLimit ends the pause of clients if this command dies.
+	pauseLimit = 15 * time.Second
+	// drainLimit is the time in which a secondary must have received all writes.
+	drainLimit = 5 * time.Second
+)
+
+// Demote makes the primary a secondary, when a secondary has all writes. Clients wait, and then get an
+// error.
+func (s *Server) Demote(ctx context.Context) error {
+	client := s.local()
+	defer client.Close()
+	found, err := inspect(ctx, client)
+	if err != nil || !found.primary {
+		return err
+	}
+	if err := client.Do(ctx, "client", "pause", pauseLimit.Milliseconds(), "write").Err(); err != nil {
+		return err
+	}
+	if err := s.drain(ctx, client); err != nil {
+		s.log.Printf("%v", err)
+	}
+	if err := client.SlaveOf(ctx, s.config.PrimaryHost, s.port()).Err(); err != nil {
+		return err
+	}
+	return client.Do(ctx, "client", "unpause").Err()
+}
+
+// drain waits until all connected secondaries have all writes. One is sufficient if the time expires.
+func (s *Server) drain(ctx context.Context, client *redis.Client) error {
+	deadline := time.Now().Add(drainLimit)
+	for {
+		found, err := inspect(ctx, client)
+		if err != nil {
+			return err
+		}
+		behind := func(offset int64) bool { return offset < found.offset }
+		if len(found.replicas) > 0 && !slices.ContainsFunc(found.replicas, behind) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			if slices.ContainsFunc(found.replicas, func(offset int64) bool { return !behind(offset) }) {
+				return nil
+			}
+			return fmt.Errorf("no secondary has all writes after %s", drainLimit)
+		}
+		if !driver.Pause(ctx) {
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
+	"github.com/stateful-operator/stateful-operator/agent/redis/settings"
+)
+
+// Name is the type of the application in the arguments of the agent.
+const Name = "redis"
+
+// processNames are the names of a server.
+var processNames = []string{"redis-server", "valkey-server"}
+
+// Server is the driver for Redis.
+type Server struct {
+	config settings.Config
+	member string // the name of the pod
+	start  driver.Start
+	log    *driver.Log
+
+	// private contains the socket, the configuration and the password of the agent.
+	private       files.Private
+	localPassword string
+
+	applied string // a hash of the credentials that this server has, for Maintain
+}
+
+var _ driver.Driver = &Server{}
+
+// localPasswordFile has the random password of the agent. It is as old as the pod.
+const localPasswordFile = "password"
+
+// New returns the driver that the environment configures.
+func New(log *driver.Log, start driver.Start) (*Server, error) {
+	config, err := settings.Decode(os.Getenv(settings.Variable))
+	if err != nil {
+		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+	}
+	member := os.Getenv("POD_NAME")
+	if member == "" {
+		return nil, driver.Errorf(driver.NotConfigured, "the environment variable POD_NAME is not set")
+	}
+	private, err := files.OpenPrivate(config.RunDir, Name)
+	if err != nil {
+		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+	}
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	password, err := private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
+	if err != nil {
+		return nil, err
+	}
+	redis.SetLogger(silent{})
+	return &Server{config: config, member: member, start: start, log: log, private: private, localPassword: string(password)}, nil
+}
+
+// LockDir is the folder for the lock of commands.
+func (s *Server) LockDir() string { return string(s.private) }
+
+// StartLimit is the time after which a command that starts the server gives up.
+func (s *Server) StartLimit() time.Duration {
+	return time.Duration(s.config.CommandSeconds) * time.Second
+}
+
+func (s *Server) data(name string) string { return filepath.Join(s.config.DataDir, name) }
+
+func servers() ([]processes.Process, error) { return processes.Named(processNames...) }
+
+// running reports whether any process of a server exists in this PID namespace, which is that of the
+// container.
+func (s *Server) running() (bool, error) {
+	found, err := servers()
+	return len(found) > 0, err
+}
+
+func (s *Server) ended() bool {
+	running, err := s.running()
+	return err == nil && !running
+}
+
+// Ready returns an error if the server does not serve its data.
+func (s *Server) Ready(ctx context.Context) error {
+	client := s.local()
+	defer client.Close()
+	return client.Ping(ctx).Err()
+}
+
+// Primary is not supported: Redis has one primary.
+func (s *Server) Primary(context.Context, []string) error {
+	return driver.Errorf(driver.NotConfigured, "Redis has one primary: set spec.primaries to 1")
+}

@@ -1,0 +1,36 @@
+package redis
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+)
+
+// Status returns the state of the server. If it does not answer, or reads its data as primary, it is
+// queried again until the time is over.
+func (s *Server) Status(ctx context.Context) (driver.Code, error) {
+	client := s.local()
+	defer client.Close()
+	for {
+		running, err := s.running()
+		if err != nil {
+			return driver.Failed, err
+		}
+		if !running {
+			return driver.Stopped, nil
+		}
+		found, err := inspect(ctx, client)
+		switch {
+		case err == nil && !found.primary:
+			return driver.Secondary, nil
+		case err == nil && !found.loading:
+			return driver.Primary, nil
+		case err == nil:
+			err = errors.New("the server reads its data")
+		}
+		if !driver.Pause(ctx) {
+			return driver.Failed, err
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package replicated
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/exec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
+)
+
+// application is a sample of spec.application, with what its test uses.
+type application struct {
+	sample, image, client string
+	container, process    string // names
+	port                  string
+	environment           []corev1.EnvVar // of the client, in addition to the password
+	passwordVariable      string
+	// count prints the number of entries in a member.
+	count func(password string) []string
+	// durable is true if an acknowledged entry is on disk.
+	durable bool
+	// set changes a setting.
+	set func(*v1alpha1.ApplicationPolicy)
+}
+
+func postgreSQL(c *kit.Cluster) application {
+	return application{
+		sample: c.PostgreSQLSample, image: c.PostgreSQL, client: c.PostgreSQLClient, container: "postgresql", process: "postgres", port: "5432",
+		environment: []corev1.EnvVar{{Name: "PGUSER", Value: "postgres"}}, passwordVariable: "PGPASSWORD", durable: true,
+		count: func(string) []string { return []string{"psql", "-XAtqc", "select count(*) from entries"} },
+		set: func(p *v1alpha1.ApplicationPolicy) {
+			p.PostgreSQL.Settings = map[string]string{"work_mem": "8MB"}
+		},
+	}
+}
+
+func redisInLines(c *kit.Cluster) application {
+	return application{
+		sample: c.RedisInLines, image: c.Redis, client: c.RedisClient, container: "redis", process: "redis-server", port: "6379",
+		passwordVariable: "REDIS_PASSWORD",
+		count: func(password string) []string {
+			return []string{"redis-cli", "--no-auth-warning", "-a", password, "-s", "/dev/shm/redis/redis.sock", "--user", "default", "dbsize"}
+		},
+		set: func(p *v1alpha1.ApplicationPolicy) { p.Redis.Settings = map[string]string{"timeout": "600"} },
+	}
+}
+
+// create creates the sample and a client that writes to its primary, and waits until both work.
+func (a application) create(ctx context.Context, c *kit.Cluster) *database {
+	passwords, set := openSample(c, a.sample, &corev1.Secret{})
+	d := &database{replica: &replica{Cluster: c}, container: a.container, process: a.process, count: a.count(passwords.StringData["password"])}
+	c.Put(ctx, passwords)
+	d.createSample(ctx, set, a.image)
+	began := time.Now()
+	d.whole(ctx)
+	c.Log("all members ran in their roles after %s", time.Since(began).Round(time.Second))
+	password := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: passwords.Name}, Key: "password"}}
+	c.Put(ctx, d.clientPod(a.client, a.port, append(a.environment, corev1.EnvVar{Name: a.passwordVariable, ValueFrom: password})...))
+	return d
+}
+
+// createSample creates a set with the image that was built from the distribution's packages.
+func (d *database) createSample(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, image string) {
+	d.set = set
+	d.set.Spec.Pod.Containers[0].Image = image
+	d.Put(ctx, d.set)
+}
+
+// lives runs a sample, and does to it what happens in its life while a client writes. No acknowledged
+// entry may be missing.
+func (a application) lives(ctx context.Context, c *kit.Cluster) {
+	d := a.create(ctx, c)
+	last := "rss-" + d.set.Name + "-2"
+	d.during(ctx, []act{
+		{"kill -9 of the primary's server", func(ctx context.Context) {
+			old := d.primary(ctx)
+			d.killServers(ctx, old.Name)
+			d.handedOver(ctx, old)
+		}},
+		{"a switchover", func(ctx context.Context) { d.switchTo(ctx, last) }},
+		{"kubectl delete of the primary", func(ctx context.Context) {
+			old := d.primary(ctx)
+			d.Remove(ctx, old)
+			d.anotherPod(ctx, old)
+		}},
+		{"kubectl delete --now of the primary", func(ctx context.Context) { d.anotherPod(ctx, d.deletePod(ctx, d.primary(ctx).Name)) }},
+		{"an eviction of the primary", func(ctx context.Context) { d.evictedUntilGone(ctx, d.primary(ctx)) }},
+		{"lights out", func(ctx context.Context) {
+			if !a.durable {
+				return
+			}
+			d.whole(ctx)
+			for name := range d.lives(ctx) {
+				d.killServers(ctx, name)
+			}
+		}},
+		{"the deletion of all pods", func(ctx context.Context) {
+			d.whole(ctx)
+			grace := client.GracePeriodSeconds(1)
+			if !a.durable {
+				grace = client.GracePeriodSeconds(60) // the members save their data
+			}
+			d.Check(d.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(d.Namespace), client.MatchingLabels{v1alpha1.LabelApp: d.set.Name}, grace))
+		}},
+		{"a change of a setting", func(ctx context.Context) {
+			d.whole(ctx)
+			before := d.lives(ctx)
+			d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { a.set(s.Spec.Application) })
+			d.renewed(ctx, before)
+		}},
+		{"from three members to one to three", func(ctx context.Context) {
+			d.resize(ctx, 1)
+			d.resize(ctx, 3)
+		}},
+		d.fromZero(),
+		d.recreated(func(ctx context.Context) {
+			_, set := openSample(c, a.sample, &corev1.Secret{})
+			d.createSample(ctx, set, a.image)
+		}),
+	})
+	d.whole(ctx)
+	d.judges(ctx)
+	d.agree(ctx)
+}
+
+func lives(of func(*kit.Cluster) application) func(context.Context, *kit.Cluster) {
+	return func(ctx context.Context, c *kit.Cluster) { of(c).lives(ctx, c) }
+}
+
+// killServers kills all processes of the servers of these members. The agent ends the container with its
+// server, which can kill the command that kills the server.
+func (d *database) killServers(ctx context.Context, members ...string) {
+	for _, name := range members {
+		_, err := d.TryExec(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, d.container, "/bin/killall", "-9", d.process)
+		var exit exec.CodeExitError
+		if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) {
+			continue
+		}
+		d.Check(err)
+	}
+}
+
+// lacksAKey creates the sample with a Secret that has only one of its keys.
+func lacksAKey(ctx context.Context, c *kit.Cluster) {
+	passwords, set := openSample(c, c.PostgreSQLSample, &corev1.Secret{})
+	d := &database{replica: &replica{Cluster: c}}
+	d.createSample(ctx, set, c.PostgreSQL)
+	d.conditionSays(ctx, v1alpha1.ConditionDegraded, "do not exist: orders")
+	password := passwords.StringData["replicationPassword"]
+	delete(passwords.StringData, "replicationPassword")
+	c.Put(ctx, passwords)
+	d.conditionSays(ctx, v1alpha1.ConditionDegraded, "replicationPassword")
+	c.Expect(d.set.Status.Members.Primary).To(BeEmpty())
+	kit.Change(ctx, c, passwords, func(s *corev1.Secret) { s.StringData = map[string]string{"replicationPassword": password} })
+	d.whole(ctx)
+}
+
+// copiesAgent has a Node that does not support image volumes. Then an init container copies the agent.
+func copiesAgent(ctx context.Context, c *kit.Cluster) {
+	old := kit.Node("without-image-volumes")
+	old.Spec.Unschedulable = true
+	c.Put(ctx, old)
+	c.Cleanup(func() { c.Remove(context.WithoutCancel(ctx), old) })
+	d := postgreSQL(c).create(ctx, c)
+	d.grows(ctx)
+	c.Expect(d.set.Status.Agent.Mount).To(Equal(v1alpha1.AgentInitContainer))
+	d.killServers(ctx, d.set.Status.Members.Primary[0])
+	d.grows(ctx)
+	d.judges(ctx)
+}
