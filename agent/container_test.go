@@ -311,7 +311,8 @@ func (m *member) killed(program string, primary *member, files ...string) {
 		return len(m.processes(program)) > 0
 	})
 	for _, p := range m.processes("agent") {
-		if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.ID)); strings.Contains(string(command), "secondary") {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.ID))
+		if args := strings.Split(string(command), "\x00"); len(args) > 2 && (args[2] == "secondary" || args[2] == "copy") {
 			check(m.t, syscall.Kill(p.ID, syscall.SIGKILL))
 		}
 	}

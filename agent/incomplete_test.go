@@ -48,6 +48,47 @@ func TestACopyThatIsNotComplete(t *testing.T) {
 	standby.gets("select count(*) from large", "500000")
 }
 
+// A copy that takes long must not delay a failover. The member is a degraded secondary meanwhile.
+func TestACopyContinuesInTheBackground(t *testing.T) {
+	_, primary, standby := pair(t)
+	standby.must(driver.Succeeded, "stop")
+	check(t, os.RemoveAll(standby.data()))
+	standby.replace("pg_basebackup", `sleep 25; exec "$real" "$@"`)
+	if took := standby.must(driver.Succeeded, "secondary", primary.host()).took; took < driver.HandOff {
+		t.Errorf("secondary returns after %s", took)
+	}
+	standby.must(driver.Degraded, "status")
+	standby.must(driver.Failed, "ready")
+	if got := standby.sequence(); got != 0 {
+		t.Errorf("the sequence during a copy is %x, want 0", got)
+	}
+	for _, name := range []string{"seed", "secondary", "demote"} {
+		if got := standby.must(driver.Failed, name, primary.host()); !strings.Contains(got.stderr, "a copy is being made") {
+			t.Errorf("%s during a copy prints %q", name, got.stderr)
+		}
+	}
+	standby.eventually("the copy is complete", func() bool { return standby.run("status").code == driver.Secondary })
+	standby.gets(sumOf, "1")
+	standby.must(driver.Succeeded, "ready")
+	standby.must(driver.Succeeded, "stop")
+
+	// A stop and a promotion end the copy.
+	for _, end := range []string{"stop", "promote"} {
+		check(t, os.RemoveAll(standby.data()))
+		standby.must(driver.Succeeded, "secondary", primary.host())
+		standby.run(end)
+		standby.must(driver.Stopped, "status")
+		if got := len(standby.processes("agent")); got != 1 {
+			t.Errorf("after %s, %d processes of the agent run, want 1", end, got)
+		}
+	}
+	// So does the end of the container.
+	standby.must(driver.Succeeded, "secondary", primary.host())
+	standby.must(driver.Degraded, "status")
+	check(t, standby.runc("kill", standby.container(), "TERM").Run())
+	standby.ends()
+}
+
 // pg_rewind leaves a copy with parts of both histories when it is killed.
 func TestARewindThatWasKilled(t *testing.T) {
 	s, old, standby := pair(t)

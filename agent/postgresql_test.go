@@ -377,8 +377,9 @@ func TestOneCommandChangesStateAtATime(t *testing.T) {
 	if got := standby.must(driver.Failed, "seed"); !strings.Contains(got.stderr, "another command") {
 		t.Errorf("seed prints %q", got.stderr)
 	}
-	standby.must(driver.Stopped, "status")
+	standby.must(driver.Degraded, "status")
 	standby.must(driver.Succeeded, "stop") // ends the other command
+	standby.must(driver.Stopped, "status")
 	if err := cmd.Wait(); err == nil {
 		t.Error("the command was not ended by stop")
 	}

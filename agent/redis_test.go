@@ -309,6 +309,22 @@ func TestRedisIsKilledDuringACopy(t *testing.T) {
 	b.does("400000", "dbsize")
 }
 
+// A copy that takes long must not delay a failover. The member is a degraded secondary meanwhile.
+func TestRedisCopiesInTheBackground(t *testing.T) {
+	c := newCache(t, 2, func(c *redissettings.Config) {
+		c.Settings["enable-debug-command"], c.Settings["rdb-key-save-delay"] = "yes", "250"
+	})
+	a, b := c.members[0], c.members[1]
+	c.lead(a, "seed")
+	a.does("OK", "debug", "populate", "100000") // its snapshot takes 25 seconds
+	if took := b.must(driver.Succeeded, "secondary", a.host()).took; took < driver.HandOff {
+		t.Errorf("secondary returns after %s", took)
+	}
+	b.must(driver.Degraded, "status")
+	c.eventually("the copy is complete", func() bool { return b.run("status").code == driver.Secondary })
+	b.does("100000", "dbsize")
+}
+
 func TestRedisEndsWithACrash(t *testing.T) {
 	c := newCache(t, 1)
 	m := c.members[0]

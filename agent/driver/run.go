@@ -21,6 +21,9 @@ const (
 
 	// hardStop is the additional time after which a command that ignores its limit is ended.
 	hardStop = time.Second
+
+	// endLimit is the time in which other commands end after SIGKILL.
+	endLimit = 5 * time.Second
 )
 
 // command is one command of a driver.
@@ -51,6 +54,7 @@ var commands = map[string]command{
 	"demote": {changes: true, run: func(ctx context.Context, d Driver, _ []string, _ io.Writer) error {
 		return d.Demote(ctx)
 	}},
+	copyCommand: {limit: copyLimit, changes: true, run: runCopy},
 	"stop": {limit: stopLimit, changes: true, run: func(ctx context.Context, d Driver, _ []string, _ io.Writer) error {
 		return d.Stop(ctx)
 	}},
@@ -136,9 +140,16 @@ func (c command) locked(ctx context.Context, d Driver, name string, primaries []
 	if !c.changes {
 		return c.run(ctx, d, primaries, o.Stdout)
 	}
-	if name == "stop" {
+	switch name {
+	case copyCommand:
+		return c.run(ctx, d, primaries, o.Stdout) // secondary has the lock
+	case "stop":
 		if err := EndCommands(); err != nil {
 			return err
+		}
+	case "promote": // a copy that waits for its former primary
+		if !processes.Kill(endLimit, copies) {
+			return errors.New("a copy in the background does not end")
 		}
 	}
 	unlock, err := lock(filepath.Join(d.LockDir(), lockFile))
@@ -146,6 +157,9 @@ func (c command) locked(ctx context.Context, d Driver, name string, primaries []
 		return err
 	}
 	defer unlock()
+	if copying, err := Copying(); copying || err != nil {
+		return errors.Join(errors.New("a copy is being made in the background"), err)
+	}
 	o.Log.Printf("started")
 	return c.run(ctx, d, primaries, o.Stdout)
 }
@@ -176,8 +190,7 @@ func ChangeRuns() (bool, error) {
 
 // EndCommands kills the other commands of this container, so that none starts the application later.
 func EndCommands() error {
-	const limit = 5 * time.Second
-	if !processes.Kill(limit, processes.Others) {
+	if !processes.Kill(endLimit, processes.Others) {
 		return errors.New("another command does not end")
 	}
 	return nil

@@ -17,8 +17,7 @@ import (
 const (
 	// askAgain is the interval in which a standby that does not replicate is examined.
 	askAgain = 5 * time.Second
-	// progressLimit is the time in which a standby that has started must replay or receive records. A set
-	// starts one member at a time, so a start that waits prevents a failover.
+	// progressLimit is the time in which a standby that has started must replay or receive records.
 	progressLimit = time.Minute
 )
 
@@ -35,6 +34,18 @@ func (s *Server) Secondary(ctx context.Context, primaries []string) error {
 	if running {
 		return s.checkStandby(ctx)
 	}
+	copies := func() bool {
+		mark, err := s.mark()
+		return err == nil && mark == beingCopied
+	}
+	return driver.CopyInBackground(Name, primaries, s.private.Path(copyError), s.log, copies)
+}
+
+// copyError is the file with the error of a copy in the background.
+const copyError = "copy-error"
+
+// Copy starts a standby, as Secondary does.
+func (s *Server) Copy(ctx context.Context, primaries []string) error {
 	host, err := s.sourceOf(primaries)
 	if err != nil {
 		return err

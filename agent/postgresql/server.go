@@ -33,7 +33,7 @@ type Server struct {
 	rolesOf    string // a hash of the credentials that the roles of this server have, if known
 }
 
-var _ driver.Driver = &Server{}
+var _ driver.Copier = &Server{}
 
 // New returns the driver that the environment configures. It removes the variables of libpq from the
 // environment, because they would change connections, and may contain a password.

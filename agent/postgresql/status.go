@@ -18,6 +18,13 @@ const (
 // over: it may be starting, or ending.
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	for {
+		copying, err := driver.Copying()
+		if err != nil {
+			return driver.Failed, err
+		}
+		if copying {
+			return driver.Degraded, nil
+		}
 		running, err := s.running()
 		if err != nil {
 			return driver.Failed, err

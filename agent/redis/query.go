@@ -106,6 +106,7 @@ func (s *Server) authority() string {
 type state struct {
 	primary  bool
 	loading  bool // the server reads its data, and does not serve it
+	copying  bool // a secondary receives all data
 	linked   bool // a secondary is connected to its primary
 	offset   int64
 	history  string // the ID of the stream of writes
@@ -140,6 +141,7 @@ func parseState(text string) (state, error) {
 	st.primary = found["role"] == "master"
 	st.loading = found["loading"] == "1" || found["async_loading"] == "1"
 	st.linked = found["master_link_status"] == "up"
+	st.copying = !st.primary && (st.loading || found["master_sync_in_progress"] == "1")
 	st.offset, st.history = offset, found["master_replid"]
 	return st, nil
 }

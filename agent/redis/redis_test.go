@@ -72,7 +72,7 @@ func TestParseState(t *testing.T) {
 	}
 	secondary := "role:slave\r\nslave_read_only:1\r\nmaster_link_status:up\r\nmaster_repl_offset:5\r\nloading:1\r\n"
 	got, err = parseState(secondary)
-	if err != nil || got.primary || !got.loading || !got.linked || got.offset != 5 || len(got.replicas) != 0 {
+	if err != nil || got.primary || !got.loading || !got.copying || !got.linked || got.offset != 5 || len(got.replicas) != 0 {
 		t.Errorf("the secondary is %+v, %v", got, err)
 	}
 	for _, text := range []string{"", "role:sentinel\r\nmaster_repl_offset:5\r\n", "role:master\r\n"} {

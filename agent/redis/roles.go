@@ -108,7 +108,8 @@ func (s *Server) sourceOf(primaries []string) (string, error) {
 	return primaries[i], nil
 }
 
-// waitUntilLinked returns when this member has all data of the primary, and receives its writes.
+// waitUntilLinked returns when this member has all data of the primary, and receives its writes, or when
+// the copy of its data takes longer.
 func (s *Server) waitUntilLinked(ctx context.Context, host string) error {
 	primary, err := s.remote(host)
 	if err != nil {
@@ -117,19 +118,34 @@ func (s *Server) waitUntilLinked(ctx context.Context, host string) error {
 	defer primary.Close()
 	client := s.local()
 	defer client.Close()
-	if err := driver.WaitUntil(ctx, s.running, func() error { return checkLink(ctx, client, primary) }); err != nil {
+	began := time.Now()
+	err = driver.WaitUntil(ctx, s.running, func() error {
+		err := checkLink(ctx, client, primary)
+		if errors.Is(err, errCopying) && time.Since(began) > driver.HandOff {
+			s.log.Printf("the copy continues in the background")
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("not a secondary of %s: %w", host, err)
 	}
 	return nil
 }
+
+// errCopying is the error of a secondary that receives all data. The server continues without the command.
+var errCopying = errors.New("it has not received all data")
 
 func checkLink(ctx context.Context, client, primary *redis.Client) error {
 	own, err := inspect(ctx, client)
 	if err != nil {
 		return err
 	}
-	if own.primary || own.loading || !own.linked {
-		return errors.New("it has not received all data")
+	if own.copying {
+		return errCopying
+	}
+	if own.primary || !own.linked {
+		return errors.New("it is not connected")
 	}
 	theirs, err := inspect(ctx, primary)
 	if err != nil {

@@ -22,6 +22,8 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		}
 		found, err := inspect(ctx, client)
 		switch {
+		case err == nil && found.copying:
+			return driver.Degraded, nil
 		case err == nil && !found.primary:
 			return driver.Secondary, nil
 		case err == nil && !found.loading:

@@ -55,6 +55,16 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	if i.PostgreSQL, err = postgres.Image.Write(ctx, w.tar()); err != nil {
 		return err
 	}
+	next := server.Image
+	next.Name += "-next"
+	if i.RedisNext, err = next.Write(ctx, w.tar()); err != nil {
+		return err
+	}
+	next = postgres.Image
+	next.Name += "-next"
+	if i.PostgreSQLNext, err = next.Write(ctx, w.tar()); err != nil {
+		return err
+	}
 	i.Dummy, err = dummy.Image.Write(ctx, w.tar())
 	i.PostgreSQLSample = "config/samples/applications/postgresql.yaml"
 	i.RedisInLines = "config/samples/applications/redis.yaml"

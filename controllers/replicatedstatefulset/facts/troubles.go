@@ -200,10 +200,11 @@ func membersDegraded(f *Facts) Notice {
 	if len(degraded) == 0 {
 		return Notice{}
 	}
-	return Notice{
-		Reason:  v1alpha1.ReasonMembersDegraded,
-		Message: "status reports degraded members (exit code 190 or 191): " + NamesOf(degraded),
+	message := "status reports degraded members (exit code 190 or 191): "
+	if f.Set.Spec.Application != nil {
+		message = "members copy all data of the primary, which takes some time (see their logs): "
 	}
+	return Notice{Reason: v1alpha1.ReasonMembersDegraded, Message: message + NamesOf(degraded)}
 }
 
 func tooManyPrimaries(f *Facts) Notice {

@@ -193,6 +193,10 @@ func TestStatus(t *testing.T) {
 			"Creating: ready 0 1; Progressing=Seeding", "data version unknown for rss-db-0: waiting for a response from sequence"},
 		{"a primary reports that it is degraded", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Status(191).WithGranted(), fixture.Pod(1).Secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "status reports degraded members (exit code 190 or 191): rss-db-0"},
+		{"a member of an application copies the data", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Status(190), fixture.With(func(w *facts.World) {
+			w.Set.Spec.Application = &v1alpha1.ApplicationPolicy{Type: v1alpha1.ApplicationPostgreSQL}
+		})),
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "members copy all data of the primary, which takes some time (see their logs): rss-db-1"},
 		{"RS-19 the start of a primary failed", fixture.WorldOf(fixture.SetOf(3, 3, "secondary"), fixture.Pod(0).Primary(), fixture.Pod(1).Primary(), fixture.Pod(2).Idle().Failures(1, "primary", 1, true)),
 			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
 		{"RS-35 the majority is lost, and the primary keeps running", fixture.WorldOf(fixture.SetOf(3, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary().OnNode(fixture.Off), fixture.Pod(2).Secondary().OnNode(fixture.Off)),

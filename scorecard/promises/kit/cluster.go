@@ -76,13 +76,14 @@ type Images struct {
 	Witness, WitnessShell string
 	// Ledger is the image of test/faults/ledger.
 	Ledger string
-	// Redis is an image of the server, with the tools of the sample's commands. RedisClient is an
+	// Redis is an image of the server, with the tools of the sample's commands, and RedisNext the
+	// same image with another name. RedisClient is an
 	// image of test/run/redis/client. RedisSample is the path of the sample
 	// with commands of its own, and RedisInLines that of spec.application.
-	Redis, RedisClient, RedisSample, RedisInLines string
-	// PostgreSQL is an image of the server. PostgreSQLClient is an image of
+	Redis, RedisNext, RedisClient, RedisSample, RedisInLines string
+	// PostgreSQL and PostgreSQLNext are images of the server. PostgreSQLClient is an image of
 	// test/run/postgres/pgclient. PostgreSQLSample is the path of the sample.
-	PostgreSQL, PostgreSQLClient, PostgreSQLSample string
+	PostgreSQL, PostgreSQLNext, PostgreSQLClient, PostgreSQLSample string
 	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string

@@ -3,6 +3,7 @@ package replicated
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"syscall"
 	"time"
 
@@ -17,11 +18,13 @@ import (
 
 // application is a sample of spec.application, with what its test uses.
 type application struct {
-	sample, image, client string
-	container, process    string // names
-	port                  string
-	environment           []corev1.EnvVar // of the client, in addition to the password
-	passwordVariable      string
+	sample, client     string
+	images             []string // of the server
+	container, process string   // names
+	driver             string   // of the agent
+	port               string
+	environment        []corev1.EnvVar // of the client, in addition to the password
+	passwordVariable   string
 	// count prints the number of entries in a member.
 	count func(password string) []string
 	// durable is true if an acknowledged entry is on disk.
@@ -32,7 +35,7 @@ type application struct {
 
 func postgreSQL(c *kit.Cluster) application {
 	return application{
-		sample: c.PostgreSQLSample, image: c.PostgreSQL, client: c.PostgreSQLClient, container: "postgresql", process: "postgres", port: "5432",
+		sample: c.PostgreSQLSample, images: []string{c.PostgreSQL, c.PostgreSQLNext}, client: c.PostgreSQLClient, container: "postgresql", process: "postgres", driver: "postgresql", port: "5432",
 		environment: []corev1.EnvVar{{Name: "PGUSER", Value: "postgres"}}, passwordVariable: "PGPASSWORD", durable: true,
 		count: func(string) []string { return []string{"psql", "-XAtqc", "select count(*) from entries"} },
 		set: func(p *v1alpha1.ApplicationPolicy) {
@@ -43,7 +46,7 @@ func postgreSQL(c *kit.Cluster) application {
 
 func redisInLines(c *kit.Cluster) application {
 	return application{
-		sample: c.RedisInLines, image: c.Redis, client: c.RedisClient, container: "redis", process: "redis-server", port: "6379",
+		sample: c.RedisInLines, images: []string{c.Redis, c.RedisNext}, client: c.RedisClient, container: "redis", process: "redis-server", driver: "redis", port: "6379",
 		passwordVariable: "REDIS_PASSWORD",
 		count: func(password string) []string {
 			return []string{"redis-cli", "--no-auth-warning", "-a", password, "-s", "/dev/shm/redis/redis.sock", "--user", "default", "dbsize"}
@@ -55,9 +58,12 @@ func redisInLines(c *kit.Cluster) application {
 // create creates the sample and a client that writes to its primary, and waits until both work.
 func (a application) create(ctx context.Context, c *kit.Cluster) *database {
 	passwords, set := openSample(c, a.sample, &corev1.Secret{})
-	d := &database{replica: &replica{Cluster: c}, container: a.container, process: a.process, count: a.count(passwords.StringData["password"])}
+	d := &database{
+		replica: &replica{Cluster: c}, container: a.container, process: a.process, count: a.count(passwords.StringData["password"]),
+		sequence: []string{"/opt/stateful-operator/agent", a.driver, "sequence"}, images: a.images, durable: a.durable,
+	}
 	c.Put(ctx, passwords)
-	d.createSample(ctx, set, a.image)
+	d.createSample(ctx, set, a.images[0])
 	began := time.Now()
 	d.whole(ctx)
 	c.Log("all members ran in their roles after %s", time.Since(began).Round(time.Second))
@@ -115,6 +121,12 @@ func (a application) lives(ctx context.Context, c *kit.Cluster) {
 			d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { a.set(s.Spec.Application) })
 			d.renewed(ctx, before)
 		}},
+		{"another image", func(ctx context.Context) {
+			d.whole(ctx)
+			before := d.lives(ctx)
+			d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = a.images[1] })
+			d.renewed(ctx, before)
+		}},
 		{"from three members to one to three", func(ctx context.Context) {
 			d.resize(ctx, 1)
 			d.resize(ctx, 3)
@@ -122,7 +134,7 @@ func (a application) lives(ctx context.Context, c *kit.Cluster) {
 		d.fromZero(),
 		d.recreated(func(ctx context.Context) {
 			_, set := openSample(c, a.sample, &corev1.Secret{})
-			d.createSample(ctx, set, a.image)
+			d.createSample(ctx, set, a.images[0])
 		}),
 	})
 	d.whole(ctx)
@@ -134,17 +146,61 @@ func lives(of func(*kit.Cluster) application) func(context.Context, *kit.Cluster
 	return func(ctx context.Context, c *kit.Cluster) { of(c).lives(ctx, c) }
 }
 
-// killServers kills all processes of the servers of these members. The agent ends the container with its
-// server, which can kill the command that kills the server.
+// killServers kills all processes of the servers of these members.
 func (d *database) killServers(ctx context.Context, members ...string) {
 	for _, name := range members {
-		_, err := d.TryExec(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, d.container, "/bin/killall", "-9", d.process)
-		var exit exec.CodeExitError
-		if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) {
-			continue
-		}
-		d.Check(err)
+		d.Check(d.signal(ctx, name, "-9"))
 	}
+}
+
+// signal sends a signal to all processes of the server. The agent ends the container with its server,
+// which can kill the command that kills the server.
+func (d *database) signal(ctx context.Context, member, signal string) error {
+	_, err := d.TryExec(ctx, client.ObjectKey{Namespace: d.Namespace, Name: member}, d.container, "/bin/killall", signal, d.process)
+	var exit exec.CodeExitError
+	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) {
+		return nil
+	}
+	return err
+}
+
+// soakOf lets random faults happen to a sample. With few runs it is a part of every test.
+func soakOf(of func(*kit.Cluster) application) func(context.Context, *kit.Cluster) {
+	return func(ctx context.Context, c *kit.Cluster) {
+		runs := c.Faults
+		if !long(c) {
+			runs = 1
+		}
+		chance := rand.New(rand.NewPCG(c.Seed, 147))
+		c.Log("seed %d: %d runs", c.Seed, runs)
+		for range runs {
+			a, own := of(c), rand.New(rand.NewPCG(chance.Uint64(), 0))
+			c.Check(c.Kept(func(c *kit.Cluster) { a.suffers(ctx, c, own) }))
+		}
+	}
+}
+
+// suffers runs a sample with three random faults. No acknowledged entry may be missing.
+func (a application) suffers(ctx context.Context, c *kit.Cluster, chance *rand.Rand) {
+	d := a.create(ctx, c)
+	t := &trial{replica: d.replica, chance: chance, trials: &trials{Cluster: c}, database: d}
+	d.grows(ctx)
+	for _, f := range draw(chance, wantedFaults(c, d), 3) {
+		t.During(f.name, func() { t.suffer(ctx, f) })
+	}
+	t.recovers(ctx)
+	d.judges(ctx)
+	d.agree(ctx)
+	d.removed(ctx)
+	for _, all := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.Secret{}} {
+		d.Check(d.Client.DeleteAllOf(ctx, all, client.InNamespace(d.Namespace)))
+	}
+	d.Until(ctx, "the client and the claims to be gone", func(ctx context.Context) {
+		var pods corev1.PodList
+		var claims corev1.PersistentVolumeClaimList
+		d.Check(errors.Join(d.Client.List(ctx, &pods, client.InNamespace(d.Namespace)), d.Client.List(ctx, &claims, client.InNamespace(d.Namespace))))
+		d.Expect(len(pods.Items)+len(claims.Items)).To(BeZero(), "%d pods, %d claims", len(pods.Items), len(claims.Items))
+	})
 }
 
 // lacksAKey creates the sample with a Secret that has only one of its keys.

@@ -22,6 +22,9 @@ type database struct {
 	*replica
 	container string
 	process   string   // the name of the servers
+	sequence  []string // prints the number of the copy
+	images    []string // of the server
+	durable   bool     // an acknowledged entry is on disk
 	count     []string // prints the number of entries in a member
 }
 

@@ -29,6 +29,8 @@ var Promises = []kit.Promise{
 	kit.Long(ledgers("RS-33 RS-37 RS-46 RS-57 deliberate operations of users on Redis", redis)),
 	kit.Long(ledgers("RS-141 PostgreSQL in 25 lines loses no acknowledged row", lives(postgreSQL))),
 	kit.Long(ledgers("RS-145 Redis in 25 lines loses no write for which WAIT has returned", lives(redisInLines))),
+	kit.Long(kit.Promise{Name: "RS-147 no acknowledged row of PostgreSQL is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(postgreSQL)}),
+	kit.Long(kit.Promise{Name: "RS-148 no acknowledged write of Redis is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(redisInLines)}),
 	kit.Beside("RS-142 a Secret of spec.application that is missing or lacks a key is reported", lacksAKey),
 	{Name: "RS-143 an init container brings the agent if a Node does not support image volumes", Site: kit.NodeSite, Faults: true, Run: copiesAgent},
 	kit.Core(kit.Promise{Name: "RS-41 a primary on a lost node has no rival", Site: kit.NodeSite, Faults: true, Run: lostPrimary}),

@@ -23,11 +23,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
 )
 
-// trial is one run: a set of ledgers, and random faults.
+// trial is one run: a set of ledgers or of a database, and random faults.
 type trial struct {
 	*replica
-	chance *rand.Rand
-	trials *trials
+	chance   *rand.Rand
+	trials   *trials
+	database *database // nil for ledgers
 }
 
 // trials are concurrent runs: at most three together with other tests, and five alone. With more,
@@ -49,7 +50,31 @@ type fault struct {
 	// shared is true if it disturbs a resource that other trials need too. silent is true if the
 	// API server is unreachable during the fault.
 	shared, silent bool
-	do             func(context.Context, *trial)
+	// of is the programs for which the fault exists.
+	of programs
+	do func(context.Context, *trial)
+}
+
+// programs are programs in the members.
+type programs int
+
+const (
+	allPrograms programs = iota
+	onlyLedgers          // the fault needs a knob of the ledger
+	onlyDatabases
+	durablePrograms // an acknowledged entry is on the disks
+)
+
+func (p programs) include(d *database) bool {
+	switch p {
+	case onlyLedgers:
+		return d == nil
+	case onlyDatabases:
+		return d != nil
+	case durablePrograms:
+		return d == nil || d.durable
+	}
+	return true
 }
 
 var faults = []fault{
@@ -58,10 +83,10 @@ var faults = []fault{
 	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) { t.onMember(ctx, t.removePod) }},
 	{name: "lights out", do: func(ctx context.Context, t *trial) { t.removeAll(ctx) }},
 	{name: "the primary is evicted from a cordoned node", shared: true, do: drainFault},
-	{name: "a command fails", do: badCommand},
-	{name: "a start takes effect at its timeout", do: lateStart},
-	{name: "a start returns 0 and takes effect later", do: earlyEnd},
-	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) {
+	{name: "a command fails", of: onlyLedgers, do: badCommand},
+	{name: "a start takes effect at its timeout", of: onlyLedgers, do: lateStart},
+	{name: "a start returns 0 and takes effect later", of: onlyLedgers, do: earlyEnd},
+	{name: "a command fails while the operator is killed", of: onlyLedgers, shared: true, do: func(ctx context.Context, t *trial) {
 		badCommand(ctx, t)
 		t.KillOperators(ctx)
 	}},
@@ -69,14 +94,18 @@ var faults = []fault{
 	{name: "the primary's node is cut off", shared: true, do: nodeIsCut},
 	{name: "the primary's kubelet is stopped", shared: true, do: kubeletStops},
 	{name: "no API server", shared: true, silent: true, do: noAPIServer},
-	{name: "a disk is lost, and all pods are deleted", do: diskLost},
-	{name: "only the lagging member stays", do: behind(staysAlone)},
-	{name: "only the lagging member keeps running", do: behind(runsOnAlone)},
-	{name: "only the lagging member stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) {
+	{name: "a disk is lost, and all pods are deleted", of: durablePrograms, do: diskLost},
+	{name: "only the lagging member stays", of: onlyLedgers, do: behind(staysAlone)},
+	{name: "only the lagging member keeps running", of: onlyLedgers, do: behind(runsOnAlone)},
+	{name: "only the lagging member stays, and the others end", of: onlyLedgers, do: behind(func(ctx context.Context, t *trial, first string) {
 		staysAlone(ctx, t, first)
 		runsOnAlone(ctx, t, first)
 	})},
-	{name: "the lagging member returns first", do: behind(comesFirst)},
+	{name: "the lagging member returns first", of: onlyLedgers, do: behind(comesFirst)},
+	{name: "all servers are killed", of: durablePrograms, do: killAll},
+	{name: "the primary's server hangs", of: onlyDatabases, do: serverHangs},
+	{name: "the image is changed", of: onlyDatabases, do: imageChanges},
+	{name: "a switchover is requested", do: switchoverFault},
 }
 
 // drainFault cordons the primary's node and tries to evict the primary for 10 seconds. It ignores
@@ -111,9 +140,7 @@ func soak(ctx context.Context, c *kit.Cluster) {
 	c.WriteInterval = 50 * time.Millisecond // the denser the writes, the more of them meet a fault
 	chance := rand.New(rand.NewPCG(c.Seed, 56))
 	c.Log("seed %d: %d runs", c.Seed, c.Faults)
-	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, c.Fault) })
-	c.Expect(wanted).NotTo(BeEmpty(), "no fault has %q in its name", c.Fault)
-	deck := draw(chance, wanted, 3*c.Faults)
+	deck := draw(chance, wantedFaults(c, nil), 3*c.Faults)
 	runs := make([]*trial, c.Faults)
 	for i := range runs {
 		runs[i] = &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
@@ -130,6 +157,13 @@ func soak(ctx context.Context, c *kit.Cluster) {
 		}
 		own.Check(err)
 	})
+}
+
+// wantedFaults returns the faults for a program.
+func wantedFaults(c *kit.Cluster, d *database) []fault {
+	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !f.of.include(d) || !strings.Contains(f.name, c.Fault) })
+	c.Expect(wanted).NotTo(BeEmpty(), "no fault has %q in its name", c.Fault)
+	return wanted
 }
 
 // draw returns n faults. Each is drawn once before any is drawn again. Even for a small n, the
@@ -200,7 +234,9 @@ func (t *trial) suffer(ctx context.Context, f fault) {
 	}
 	t.Log("%s: %s", t.set.Name, f.name)
 	t.act(ctx, f)
-	if t.chance.IntN(3) == 0 {
+	// An acknowledged entry that is only in memory survives one fault.
+	waits := t.database != nil && !t.database.durable
+	if !waits && t.chance.IntN(3) == 0 {
 		t.pause(ctx, 3*time.Second)
 		return
 	}
@@ -234,6 +270,10 @@ func (t *trial) recovers(ctx context.Context) {
 		t.Expect(s.Members.Secondary).To(HaveLen(2), "%s", describe(t.set))
 		t.Expect(meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue(), "%s", describe(t.set))
 	})
+	if t.database != nil {
+		t.database.grows(ctx)
+		return
+	}
 	t.goesOnWriting(ctx)
 }
 
@@ -242,7 +282,11 @@ func (t *trial) newestCopy(ctx context.Context) (newest string) {
 	best := ""
 	for i := range 3 {
 		name := fmt.Sprintf("rss-%s-%d", t.set.Name, i)
-		out, err := t.TryExec(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, "ledger", "/ledger", "sequence")
+		container, command := "ledger", []string{"/ledger", "sequence"}
+		if t.database != nil {
+			container, command = t.database.container, t.database.sequence
+		}
+		out, err := t.TryExec(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, container, command...)
 		if err != nil {
 			return ""
 		}
@@ -289,7 +333,15 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 	t.Check(client.IgnoreNotFound(err))
 }
 
-// kill kills the program of a member. It retries while the node is disturbed by another trial.
+// kill kills the program of a member.
+func (t *trial) kill(ctx context.Context, pod *corev1.Pod) error {
+	if t.database == nil {
+		return t.replica.kill(ctx, pod)
+	}
+	return t.database.signal(ctx, pod.Name, "-9")
+}
+
+// kill kills the ledger of a member. It retries while the node is disturbed by another trial.
 func (r *replica) kill(ctx context.Context, pod *corev1.Pod) error {
 	var told exec.CodeExitError
 	r.Until(ctx, "the node of "+pod.Name+" to respond", func(ctx context.Context) {
@@ -382,6 +434,38 @@ func diskLost(ctx context.Context, t *trial) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("data-rss-%s-%d", t.set.Name, t.chance.IntN(3))}}
 	t.Check(client.IgnoreNotFound(t.Client.Delete(ctx, claim)))
 	t.removeAll(ctx)
+}
+
+// killAll kills the programs of all members. Those that do not run cannot be killed.
+func killAll(ctx context.Context, t *trial) {
+	t.recovers(ctx)
+	for _, pod := range t.pods(ctx) {
+		_ = t.kill(ctx, &pod)
+	}
+}
+
+// serverHangs stops the primary's server for up to 30 s. The container may be replaced meanwhile.
+func serverHangs(ctx context.Context, t *trial) {
+	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) error {
+		_ = t.database.signal(ctx, pod.Name, "-STOP")
+		t.pause(ctx, 30*time.Second)
+		_ = t.database.signal(ctx, pod.Name, "-CONT")
+		return nil
+	})
+}
+
+// imageChanges recreates all members, in an order that the operator selects.
+func imageChanges(ctx context.Context, t *trial) {
+	t.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		main, images := &s.Spec.Pod.Containers[0], t.database.images
+		main.Image = images[(slices.Index(images, main.Image)+1)%len(images)]
+	})
+}
+
+// switchoverFault requests a switchover, which may be refused.
+func switchoverFault(ctx context.Context, t *trial) {
+	t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, fmt.Sprintf("rss-%s-%d", t.set.Name, t.chance.IntN(3)))
+	t.pause(ctx, 5*time.Second)
 }
 
 // report prints the totals of all trials.
