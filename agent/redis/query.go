@@ -28,7 +28,7 @@ const (
 	answerLimit = 4 * time.Second
 )
 
-// silent discards what the client logs: its errors are returned.
+// silent discards the log of the client: its errors are returned.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}

@@ -60,7 +60,7 @@ func (s *Server) checkStart() error {
 func (s *Server) lead(ctx context.Context) error {
 	client := s.local()
 	defer client.Close()
-	if err := client.SlaveOf(ctx, "NO", "ONE").Err(); err != nil {
+	if err := client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		return err
 	}
 	return s.beginEpoch(ctx, client)
@@ -179,7 +179,7 @@ func (s *Server) Demote(ctx context.Context) error {
 	if err := s.drain(ctx, client); err != nil {
 		s.log.Printf("%v", err)
 	}
-	if err := client.SlaveOf(ctx, s.config.PrimaryHost, s.port()).Err(); err != nil {
+	if err := client.ReplicaOf(ctx, s.config.PrimaryHost, s.port()).Err(); err != nil {
 		return err
 	}
 	return client.Do(ctx, "client", "unpause").Err()

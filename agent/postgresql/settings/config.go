@@ -59,5 +59,5 @@ func (c Config) validate() error {
 	if c.SynchronousStandbys < 0 {
 		negative = fmt.Errorf("synchronousStandbys %d is negative", c.SynchronousStandbys)
 	}
-	return errors.Join(c.Common.Validate(), negative, Validate(c.Settings))
+	return errors.Join(c.Validate(), negative, Validate(c.Settings))
 }

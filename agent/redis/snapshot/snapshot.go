@@ -102,7 +102,7 @@ const (
 	encodedLZF
 )
 
-// maxText is higher than any text before the data. It bounds what a damaged file can allocate.
+// maxText is higher than any text before the data. It limits the memory for a damaged file.
 const maxText = 64 << 20
 
 // length reads a length, or an encoding of the string that follows.
@@ -237,7 +237,7 @@ const (
 	moduleText
 )
 
-// skipModule skips what a module stored before the data: its ID, and typed values.
+// skipModule skips the data of a module that precedes the other data: its ID, and typed values.
 func (r reader) skipModule() error {
 	if _, _, err := r.length(); err != nil {
 		return err
