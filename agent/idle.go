@@ -14,7 +14,7 @@ import (
 
 const (
 	// stopLimit is shorter than the grace period of a member, which is 600 s.
-	stopLimit     = 5 * time.Minute
+	stopLimit     = 9*time.Minute + 30*time.Second
 	killLimit     = 10 * time.Second
 	maintainEvery = 15 * time.Second
 	maintainLimit = 10 * time.Second

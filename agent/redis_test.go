@@ -247,6 +247,7 @@ func TestRedisKeepsItsEpoch(t *testing.T) {
 	before := m.sequence()
 	m.does("OK", "flushall")
 	m.does("NOPERM", "function", "flush")
+	m.does("NOPERM", "function", "restore", "x", "flush")
 	if after := m.sequence(); after < before {
 		t.Errorf("the sequence is %d after FLUSHALL, and was %d", after, before)
 	}
@@ -268,17 +269,71 @@ func TestRedisStopsAServerThatHangs(t *testing.T) {
 }
 
 func TestRedisContinuesIfItCannotSave(t *testing.T) {
-	c := newCache(t, 1)
+	c := newCache(t, 1, func(c *redissettings.Config) { c.Settings["save"] = "1 1" })
 	m := c.members[0]
 	c.lead(m, "seed")
 	c.eventually("the first snapshot", func() bool { _, err := os.Stat(m.data("dump.rdb")); return err == nil })
 	check(t, os.Chmod(m.volume(), 0o555))
 	m.does("OK", "set", "a", "1")
+	c.eventually("a snapshot fails", func() bool { return strings.Contains(m.do("set", "a", "1"), "MISCONF") })
+	m.must(driver.Succeeded, "ready")
 	if got := m.must(driver.Failed, "stop"); !strings.Contains(got.stderr, "cannot save") {
 		t.Errorf("the error is %q", got.stderr)
 	}
 	m.must(driver.Primary, "status")
 	check(t, os.Chmod(m.volume(), 0o777))
+	m.must(driver.Succeeded, "stop")
+	c.lead(m, "seed")
+	m.does("1", "get", "a")
+}
+
+// A start as primary that is not complete has no epoch, so it must not be primary.
+func TestRedisStartThatIsInterrupted(t *testing.T) {
+	c := newCache(t, 2)
+	a, b := c.members[0], c.members[1]
+	c.lead(a, "seed")
+	c.follow(b, a)
+	c.primaryIs(nil)
+	a.must(driver.Succeeded, "stop")
+	// The state after a promotion that was killed between its two steps.
+	check(t, b.runc("exec", b.container(), "/bin/sh", "-c", "touch /run/agent/redis/start-pending; "+
+		"redis-cli -s /run/agent/redis/redis.sock --user stateful-operator -a $(cat /run/agent/redis/password) replicaof no one").Run())
+	b.must(driver.Failed, "status")
+	b.must(driver.Succeeded, "stop")
+	b.must(driver.Stopped, "status")
+	c.lead(b, "seed")
+	c.follow(a, b)
+}
+
+// An epoch must begin also in a server that refuses writes.
+func TestRedisBeginsAnEpochWithoutMemory(t *testing.T) {
+	c := newCache(t, 2, func(c *redissettings.Config) { c.MinReplicasToWrite = 1 })
+	a, b := c.members[0], c.members[1]
+	c.lead(a, "seed")
+	c.follow(b, a)
+	for _, m := range c.members {
+		m.does("OK", "config", "set", "maxmemory", "1")
+	}
+	b.must(driver.Succeeded, "demote")
+	a.must(driver.Succeeded, "demote")
+	before := b.sequence()
+	c.lead(b, "promote")
+	if after := b.sequence(); after>>40 <= before>>40 {
+		t.Errorf("the sequence is %d, and was %d", after, before)
+	}
+	b.does("maxmemory 1", "config", "get", "maxmemory")
+	b.does("min-replicas-to-write 1", "config", "get", "min-replicas-to-write")
+}
+
+// A server with too many clients is stopped with its data.
+func TestRedisStopsAServerWithTooManyClients(t *testing.T) {
+	c := newCache(t, 1, func(c *redissettings.Config) { c.Settings["maxclients"] = "3" })
+	m := c.members[0]
+	c.lead(m, "seed")
+	m.does("OK", "set", "a", "1")
+	for range 4 {
+		_ = m.redis(password, nil).Conn().Ping(context.Background()).Err() // keeps its connection
+	}
 	m.must(driver.Succeeded, "stop")
 	c.lead(m, "seed")
 	m.does("1", "get", "a")
@@ -321,6 +376,7 @@ func TestRedisCopiesInTheBackground(t *testing.T) {
 		t.Errorf("secondary returns after %s", took)
 	}
 	b.must(driver.Degraded, "status")
+	b.must(driver.Failed, "ready")
 	c.eventually("the copy is complete", func() bool { return b.run("status").code == driver.Secondary })
 	b.does("100000", "dbsize")
 }

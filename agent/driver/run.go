@@ -17,7 +17,7 @@ const (
 	statusLimit   = 6 * time.Second // the min timeout of a command is 10 s
 	readyLimit    = 4 * time.Second
 	sequenceLimit = 9 * time.Minute
-	stopLimit     = 3 * time.Minute
+	stopLimit     = 9 * time.Minute
 
 	// hardStop is the additional time after which a command that ignores its limit is ended.
 	hardStop = time.Second

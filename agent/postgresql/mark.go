@@ -40,6 +40,15 @@ func (s *Server) mark() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// checkNoMark returns an error if a server runs on a copy that is not complete: a command was killed.
+func (s *Server) checkNoMark() error {
+	mark, err := s.mark()
+	if err == nil && mark != "" {
+		err = fmt.Errorf("the copy is incomplete (%s)", mark)
+	}
+	return err
+}
+
 // setMark is on disk when it returns.
 func (s *Server) setMark(operation string) error {
 	return files.WriteDurably(s.markFile(), []byte(operation+"\n"))

@@ -62,6 +62,9 @@ func (s *Server) Promote(ctx context.Context) error {
 	if !running {
 		return errors.New("no server runs")
 	}
+	if err := s.checkNoMark(); err != nil {
+		return err
+	}
 	recovering, err := s.inRecovery(ctx)
 	if err != nil || !recovering {
 		return err

@@ -53,6 +53,8 @@ func (s *Server) Copy(ctx context.Context, primaries []string) error {
 	if err := s.prepare(ctx, host); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.StartLimit()) // only the copy itself can take longer
+	defer cancel()
 	if err := s.launch(ctx, asStandby); err != nil {
 		return err
 	}

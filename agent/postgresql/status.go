@@ -32,6 +32,9 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		if !running {
 			return driver.Stopped, nil
 		}
+		if err := s.checkNoMark(); err != nil {
+			return driver.Failed, err
+		}
 		recovering, err := s.inRecovery(ctx)
 		if err == nil && !recovering {
 			return driver.Primary, nil

@@ -60,6 +60,7 @@ func (s *Server) configuration(password string) string {
 		"appendonly no",
 		"repl-backlog-ttl 0", // otherwise a primary that is alone for an hour forgets its position
 		"min-replicas-to-write 0",
+		"replica-ignore-disk-write-errors yes", // otherwise a secondary that cannot save ends
 		"masterauth " + quote(password),
 		"user default " + strings.Join(clientRules(password), " "),
 		"user " + agentUser + " on #" + hashOf(s.localPassword) + " ~* &* +@all",
@@ -77,10 +78,10 @@ func (s *Server) configuration(password string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// clientRules are the rules of the user of clients and secondaries. FUNCTION FLUSH would delete the
-// epoch.
+// clientRules are the rules of the user of clients and secondaries. FUNCTION FLUSH and RESTORE can delete
+// the epoch.
 func clientRules(password string) []string {
-	return []string{"reset", "on", "#" + hashOf(password), "~*", "&*", "+@all", "-function|flush"}
+	return []string{"reset", "on", "#" + hashOf(password), "~*", "&*", "+@all", "-function|flush", "-function|restore"}
 }
 
 func (s *Server) network() []string {

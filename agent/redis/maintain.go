@@ -33,7 +33,7 @@ func (s *Server) Maintain(ctx context.Context) error {
 	defer client.Close()
 	if err := s.apply(ctx, client, password); err != nil {
 		s.applied = ""
-		if isLoading(err) {
+		if strings.HasPrefix(err.Error(), "LOADING") {
 			return nil // the next call retries
 		}
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ func (s *Server) Seed(ctx context.Context) error {
 	}
 	if running {
 		return s.lead(ctx)
+	}
+	if err := s.setPending(true); err != nil {
+		return err
 	}
 	if err := s.launch(ctx); err != nil {
 		return err
@@ -56,14 +60,40 @@ func (s *Server) checkStart() error {
 	return nil
 }
 
-// lead makes the server primary, and begins an epoch.
+// lead makes the server primary, and begins an epoch. If that is interrupted, status fails, so that the
+// server is stopped: without an epoch of its own, its copy could not be distinguished from others.
 func (s *Server) lead(ctx context.Context) error {
+	if err := s.setPending(true); err != nil {
+		return err
+	}
 	client := s.local()
 	defer client.Close()
 	if err := client.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		return err
 	}
-	return s.beginEpoch(ctx, client)
+	if err := s.beginEpoch(ctx, client); err != nil {
+		return err
+	}
+	return s.setPending(false)
+}
+
+// pendingFile exists while a start as primary is not complete. It is as old as the pod, and so is the
+// server.
+const pendingFile = "start-pending"
+
+func (s *Server) pending() bool {
+	_, err := os.Stat(s.private.Path(pendingFile))
+	return err == nil
+}
+
+func (s *Server) setPending(on bool) error {
+	if on {
+		return os.WriteFile(s.private.Path(pendingFile), nil, 0o600)
+	}
+	if err := os.Remove(s.private.Path(pendingFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Secondary starts a secondary of the primary. Data that only this member has is discarded.
@@ -75,15 +105,17 @@ func (s *Server) Secondary(ctx context.Context, primaries []string) error {
 	if running {
 		return s.checkSecondary(ctx)
 	}
-	host, err := s.sourceOf(primaries)
-	if err != nil {
+	if _, err := s.sourceOf(primaries); err != nil {
+		return err
+	}
+	if err := s.setPending(false); err != nil {
 		return err
 	}
 	// It follows the name of the primary, so that it needs no command after a failover.
 	if err := s.begin(ctx, "--replicaof", s.config.PrimaryHost, s.port()); err != nil {
 		return s.undoStart(err)
 	}
-	return s.undoStart(s.waitUntilLinked(ctx, host))
+	return s.undoStart(s.waitUntilLinked(ctx))
 }
 
 func (s *Server) checkSecondary(ctx context.Context) error {
@@ -109,9 +141,12 @@ func (s *Server) sourceOf(primaries []string) (string, error) {
 }
 
 // waitUntilLinked returns when this member has all data of the primary, and receives its writes, or when
-// the copy of its data takes longer.
-func (s *Server) waitUntilLinked(ctx context.Context, host string) error {
-	primary, err := s.remote(host)
+// the copy of its data takes longer. A secondary that does not connect is an error soon, because a set runs
+// one start at a time.
+func (s *Server) waitUntilLinked(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, linkLimit)
+	defer cancel()
+	primary, err := s.remote(s.config.PrimaryHost)
 	if err != nil {
 		return err
 	}
@@ -128,10 +163,13 @@ func (s *Server) waitUntilLinked(ctx context.Context, host string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("not a secondary of %s: %w", host, err)
+		return fmt.Errorf("not a secondary of %s: %w", s.config.PrimaryHost, err)
 	}
 	return nil
 }
+
+// linkLimit is the time in which a secondary must connect, and receive data.
+const linkLimit = 60 * time.Second
 
 // errCopying is the error of a secondary that receives all data. The server continues without the command.
 var errCopying = errors.New("it has not received all data")

@@ -153,10 +153,7 @@ func (s *Server) beginEpoch(ctx context.Context, client *redis.Client) error {
 		if e, err = e.next(s.start, offset); err != nil {
 			return err
 		}
-		if err := client.ConfigSet(ctx, "min-replicas-to-write", "0").Err(); err != nil {
-			return err
-		}
-		if err := client.FunctionLoadReplace(ctx, e.source()).Err(); err != nil {
+		if err := load(ctx, client, e.source()); err != nil {
 			return fmt.Errorf("begin an epoch: %w", err)
 		}
 	}
@@ -166,6 +163,31 @@ func (s *Server) beginEpoch(ctx context.Context, client *redis.Client) error {
 	// The snapshot makes the number durable. Without it, the next one saves it.
 	if err := client.Do(ctx, "bgsave", "schedule").Err(); err != nil {
 		s.log.Printf("no snapshot was started: %v", err)
+	}
+	return nil
+}
+
+// load loads a library. A server that has too much data, or could not save it, or has no secondary, would
+// refuse that as a write.
+func load(ctx context.Context, client *redis.Client, source string) error {
+	restore := map[string]string{}
+	for name, value := range map[string]string{"maxmemory": "0", "stop-writes-on-bgsave-error": "no", "min-replicas-to-write": "0"} {
+		former, err := client.ConfigGet(ctx, name).Result()
+		if err != nil {
+			return err
+		}
+		restore[name] = former[name]
+		if err := client.ConfigSet(ctx, name, value).Err(); err != nil {
+			return err
+		}
+	}
+	if err := client.FunctionLoadReplace(ctx, source).Err(); err != nil {
+		return err
+	}
+	for name, value := range restore {
+		if err := client.ConfigSet(ctx, name, value).Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

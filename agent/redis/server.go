@@ -91,11 +91,20 @@ func (s *Server) ended() bool {
 	return err == nil && !running
 }
 
-// Ready returns an error if the server does not serve its data.
+// Ready returns an error if the server does not serve its data, or has not received it yet.
 func (s *Server) Ready(ctx context.Context) error {
 	client := s.local()
 	defer client.Close()
-	return client.Ping(ctx).Err()
+	found, err := inspect(ctx, client)
+	switch {
+	case err != nil:
+		return err
+	case found.copying:
+		return errCopying
+	case found.loading:
+		return errLoading
+	}
+	return nil
 }
 
 // Primary is not supported: Redis has one primary.

@@ -17,7 +17,7 @@ import (
 // oldestMajor is the first version with functions.
 const oldestMajor = 7
 
-var versionText = regexp.MustCompile(`^(Redis|Valkey) server v=(\d+)\.`)
+var versionText = regexp.MustCompile(`^(?:(Redis|Valkey) s|S)erver v=(\d+)\.`)
 
 // program returns the path of the server in the image.
 func (s *Server) program(ctx context.Context) (string, error) {
@@ -35,7 +35,7 @@ func (s *Server) program(ctx context.Context) (string, error) {
 			return "", driver.Errorf(driver.NotConfigured, "%s --version prints %q", path, out)
 		}
 		if major, err := strconv.Atoi(match[2]); err != nil || major < oldestMajor {
-			return "", driver.Errorf(driver.NotConfigured, "the image has %s %s, and the min version is %d", match[1], match[2], oldestMajor)
+			return "", driver.Errorf(driver.NotConfigured, "the image has version %s of %s, and the min version is %d", match[2], name, oldestMajor)
 		}
 		return path, nil
 	}
@@ -79,7 +79,9 @@ func (s *Server) begin(ctx context.Context, args ...string) error {
 	if err := s.writeConfiguration(); err != nil {
 		return err
 	}
-	return processes.Detach(s.log.Output(), nil, program, append([]string{s.private.Path(configFile)}, args...)...)
+	// The server resolves the name of the primary in its main thread.
+	environment := []string{"RES_OPTIONS=timeout:1 attempts:2"}
+	return processes.Detach(s.log.Output(), environment, program, append([]string{s.private.Path(configFile)}, args...)...)
 }
 
 // checkFolder returns an error if the folder has data that the server would not read.

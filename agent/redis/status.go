@@ -7,6 +7,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 )
 
+var errLoading = errors.New("the server reads its data")
+
 // Status returns the state of the server. If it does not answer, or reads its data as primary, it is
 // queried again until the time is over.
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
@@ -26,10 +28,12 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 			return driver.Degraded, nil
 		case err == nil && !found.primary:
 			return driver.Secondary, nil
-		case err == nil && !found.loading:
+		case err == nil && !found.loading && !s.pending():
 			return driver.Primary, nil
+		case err == nil && !found.loading:
+			return driver.Failed, errors.New("the start as primary is not complete")
 		case err == nil:
-			err = errors.New("the server reads its data")
+			err = errLoading
 		}
 		if !driver.Pause(ctx) {
 			return driver.Failed, err

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,28 +20,58 @@ const (
 	killLimit = 10 * time.Second
 	// endLimit is the time in which the server ends when it has saved its data.
 	endLimit = 5 * time.Second
+	// stalledLimit is the time in which a snapshot that is being written grows.
+	stalledLimit = 20 * time.Second
 )
 
 // Stop saves the data, and ends the server. It fails if the server cannot save, and continues to serve. A
-// server that does not answer is killed.
+// server that neither answers nor saves is killed.
 func (s *Server) Stop(ctx context.Context) error {
 	running, err := s.running()
-	if err != nil || !running {
+	if err != nil {
 		return err
 	}
-	client := s.local()
-	defer client.Close()
-	if err := client.Ping(ctx).Err(); err == nil || isLoading(err) {
+	if running && s.answers(ctx) {
 		s.shutDown(ctx)
-		if processes.WaitUntil(endLimit, s.ended) {
-			return nil
+	}
+	// It saves as well, and needs no connection, which a server with too many clients refuses.
+	found, err := servers()
+	if err != nil {
+		return err
+	}
+	processes.Signal(found, syscall.SIGTERM)
+	for ctx.Err() == nil && !processes.WaitUntil(endLimit, s.ended) {
+		if s.saves() {
+			continue
 		}
-		if client.Ping(ctx).Err() == nil {
+		if s.answers(ctx) {
 			return errors.New("the server cannot save its data, and continues to run: see the log of the container")
 		}
+		s.log.Printf("the server does not end: SIGKILL")
+		break
 	}
-	s.log.Printf("the server does not end: SIGKILL")
-	return kill()
+	if err := kill(); err != nil {
+		return err
+	}
+	return s.setPending(false)
+}
+
+// answers reports whether the server answers, also with an error.
+func (s *Server) answers(ctx context.Context) bool {
+	client := s.local()
+	defer client.Close()
+	err := client.Ping(ctx).Err()
+	var answer redis.Error
+	return err == nil || errors.As(err, &answer)
+}
+
+// saves reports whether the server writes a snapshot. It does not answer while it saves before its end.
+func (s *Server) saves() bool {
+	unfinished, _ := filepath.Glob(s.data("temp-*.rdb")) // the pattern is correct
+	return slices.ContainsFunc(unfinished, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && time.Since(info.ModTime()).Abs() < stalledLimit
+	})
 }
 
 // shutDown returns when the server has saved its data and closes the connection, or refuses.
@@ -63,5 +96,3 @@ func (s *Server) Crashed(pid int) bool {
 	text, err := os.ReadFile(s.private.Path(pidFile))
 	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid)
 }
-
-func isLoading(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "LOADING") }

@@ -41,6 +41,7 @@ func TestSettingsOfUsers(t *testing.T) {
 		{"requirepass", "x", "Secret"},
 		{"min-replicas-to-write", "1", "minReplicasToWrite"},
 		{"MaxMemory", "1", "lower case"},
+		{"replica-serve-stale-data", "no", "answer"},
 		{"a b", "1", "name"},
 		{"maxmemory", "1gb\nappendonly yes", "one line"},
 	} {
