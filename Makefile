@@ -160,7 +160,7 @@ test-hostile: ## Run all attacks of a hostile tenant
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -vet=off -count=1 -timeout 1h -v -run '^TestAPIHostile' ./test/hostile -long
 
-test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-applications soak-freeze ## Run all of these (some hours)
+test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## Run all of these (some hours)
 	$(as_root)
 	@hack/mutant-soaks.sh
 
@@ -191,13 +191,9 @@ with_mutant = if [ -n '$(MUTANT)' ]; then \
 		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi
 
-soak-replicated: ## Run ReplicatedStatefulSets with faults [RUNS=100 SEED=0 FAULT=text MUTANT=name]
+soak-replicated: ## Run ReplicatedStatefulSets with faults [RUNS=100 PROMISE=RS-43 SEED=0 FAULT=text MUTANT=name]
 	$(as_root_or_there)
-	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='nodes RS-43 ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
-
-soak-applications: ## Run PostgreSQL and Redis with faults [RUNS=100 SEED=0 FAULT=text MUTANT=name]
-	$(as_root_or_there)
-	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='nodes RS-14[78] ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
+	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='nodes $(or $(PROMISE),RS-(43|147|148)) ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 soak-freeze: ## Freeze the leader [FREEZES=0 SEED=0 FAULT=text MUTANT=name]
 	$(as_root)

@@ -15,5 +15,5 @@ soak() { # TARGET PROMISE ARGUMENT...
   done
 }
 
-soak soak-replicated 'RS-43' RUNS=3
+soak soak-replicated 'RS-43' PROMISE=RS-43 RUNS=3
 soak soak-freeze 'V[23] ' FREEZES=0 FAULT='StatefulCluster scale'
