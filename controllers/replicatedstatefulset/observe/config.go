@@ -119,13 +119,13 @@ func IndexConfig(c client.FieldIndexer) error {
 	return c.IndexField(context.Background(), &appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(facts.RestartsSince))
 }
 
-// UsesIndex returns the values of indexUses for a set.
+// UsesIndex returns the values of indexUses for a set, also for what spec.application fills.
 func UsesIndex(o client.Object) (all []string) {
 	set, ok := o.(*v1alpha1.ReplicatedStatefulSet)
 	if !ok || !set.Spec.UpdateOnEnvChange {
 		return nil
 	}
-	for _, from := range configuration.Origins(spec.PodOfConfig(set)) {
+	for _, from := range configuration.Origins(spec.PodOfConfig(spec.WithDefaults(set))) {
 		all = append(all, from.String())
 	}
 	return all

@@ -24,4 +24,9 @@ func TestWhatIsFollowed(t *testing.T) {
 	if got := observe.UsesIndex(set); got != nil {
 		t.Errorf("followed are %v, want none", got)
 	}
+	application := fixture.PostgreSQL()
+	application.Spec.UpdateOnEnvChange = true
+	if got, want := fmt.Sprint(observe.UsesIndex(application)), "[Secret passwords]"; got != want {
+		t.Errorf("the index of an application is %s, want %s", got, want)
+	}
 }
