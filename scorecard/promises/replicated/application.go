@@ -224,6 +224,7 @@ func copiesAgent(ctx context.Context, c *kit.Cluster) {
 	old.Spec.Unschedulable = true
 	c.Put(ctx, old)
 	c.Cleanup(func() { c.Remove(context.WithoutCancel(ctx), old) })
+	kit.Sleep(ctx, 11*time.Second) // the operator reads the Nodes at most every 10 s, for other sets as well
 	d := postgreSQL(c).create(ctx, c)
 	d.grows(ctx)
 	c.Expect(d.set.Status.Agent.Mount).To(Equal(v1alpha1.AgentInitContainer))
