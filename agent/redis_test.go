@@ -348,7 +348,6 @@ func TestRedisIsKilledDuringACopy(t *testing.T) {
 	c.eventually("killed while it copies", func() bool {
 		cmd := b.runc("exec", b.container(), "/agent/agent", "redis", "secondary", a.host())
 		check(t, cmd.Start())
-		time.Sleep(100 * time.Millisecond) // until the server runs, or later
 		found := processes.WaitUntil(5*time.Second, func() bool {
 			files, _ := filepath.Glob(b.data("temp*.rdb"))
 			return len(files) > 0

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -95,9 +94,5 @@ func Copying() (bool, error) {
 }
 
 func copies() ([]processes.Process, error) {
-	others, err := processes.Others()
-	return slices.DeleteFunc(others, func(p processes.Process) bool {
-		args := p.Arguments()
-		return len(args) < 3 || args[2] != copyCommand
-	}), err
+	return commandsThat(func(name string) bool { return name == copyCommand })
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -179,13 +180,17 @@ func lock(path string) (unlock func(), err error) {
 // ChangeRuns reports whether a command that changes state runs in this container. It may end the
 // application.
 func ChangeRuns() (bool, error) {
+	found, err := commandsThat(func(name string) bool { return commands[name].changes })
+	return len(found) > 0, err
+}
+
+// commandsThat returns the other processes that run a command for whose name a function returns true.
+func commandsThat(match func(name string) bool) ([]processes.Process, error) {
 	others, err := processes.Others()
-	for _, p := range others {
-		if args := p.Arguments(); len(args) > 2 && commands[args[2]].changes {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.DeleteFunc(others, func(p processes.Process) bool {
+		args := p.Arguments()
+		return len(args) < 3 || !match(args[2])
+	}), err
 }
 
 // EndCommands kills the other commands of this container, so that none starts the application later.

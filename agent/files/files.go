@@ -34,3 +34,11 @@ func SyncFolder(path string) error {
 	defer folder.Close()
 	return folder.Sync()
 }
+
+// Remove removes a file, if it exists.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -58,10 +58,10 @@ func (s *Server) writeConfiguration(as role, control *wal.Control) error {
 	if _, err := s.writeCertificate(); err != nil {
 		return err
 	}
-	if err := files.WriteDurably(s.private.Path(hbaFile), []byte(s.accessRules())); err != nil {
+	if err := files.WriteDurably(s.Private.Path(hbaFile), []byte(s.accessRules())); err != nil {
 		return err
 	}
-	if err := files.WriteDurably(s.private.Path(identFile), nil); err != nil {
+	if err := files.WriteDurably(s.Private.Path(identFile), nil); err != nil {
 		return err
 	}
 	return files.WriteDurably(s.data(autoConf), []byte(s.configuration(as, control)))
@@ -123,11 +123,11 @@ func (s *Server) ownSettings(as role) map[string]string {
 	own := map[string]string{
 		"listen_addresses":             s.config.ListenAddresses,
 		"port":                         s.port(),
-		"unix_socket_directories":      string(s.private),
+		"unix_socket_directories":      string(s.Private),
 		"unix_socket_permissions":      "0700",
-		"hba_file":                     s.private.Path(hbaFile),
-		"ident_file":                   s.private.Path(identFile),
-		"cluster_name":                 s.member,
+		"hba_file":                     s.Private.Path(hbaFile),
+		"ident_file":                   s.Private.Path(identFile),
+		"cluster_name":                 s.Name,
 		"hot_standby":                  "on",
 		"wal_log_hints":                "on",
 		"full_page_writes":             "on",
@@ -164,14 +164,14 @@ func (s *Server) ownSettings(as role) map[string]string {
 // command. target_session_attrs refuses members that are not primary, also the standby itself.
 func (s *Server) primaryConninfo() string {
 	info := s.upstream(s.config.PrimaryHost, settings.Replicator)
-	return append(info, conninfo{{"application_name", s.member}, {"target_session_attrs", "read-write"}}...).String()
+	return append(info, conninfo{{"application_name", s.Name}, {"target_session_attrs", "read-write"}}...).String()
 }
 
 func (s *Server) synchronousNames() string {
 	if s.config.SynchronousStandbys == 0 {
 		return ""
 	}
-	set := s.member
+	set := s.Name
 	if i := strings.LastIndexByte(set, '-'); i > 0 {
 		set = set[:i]
 	}
@@ -192,7 +192,7 @@ func (s *Server) setSignal(as role) error {
 	if as == asStandby || as == forSeed {
 		return files.WriteDurably(s.data(standbySignal), nil)
 	}
-	if err := os.Remove(s.data(standbySignal)); err != nil && !os.IsNotExist(err) {
+	if err := files.Remove(s.data(standbySignal)); err != nil {
 		return err
 	}
 	return files.SyncFolder(s.config.DataDir)

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
 	common "github.com/stateful-operator/stateful-operator/agent/settings"
 )
 
 func testServer() *Server {
-	return &Server{member: "orders-2", private: "/run/agent/postgresql", config: settings.Config{Common: common.Common{
+	return &Server{Member: driver.Member{Name: "orders-2", Private: "/run/agent/postgresql"}, config: settings.Config{Common: common.Common{
 		PrimaryHost: "orders-primary", Port: 5432, ListenAddresses: "*", DataDir: "/data/pgdata", RunDir: "/run/agent", CredentialsDir: "/credentials",
 		Settings: map[string]string{"max_connections": "50", "log_line_prefix": `it's \ %m`, "wal_keep_size": "1GB"},
 	}}}

@@ -46,18 +46,18 @@ func (s *Server) create(ctx context.Context) error {
 
 func (s *Server) initialize(ctx context.Context, programs installation, c credentials) error {
 	const file = "initdb-password"
-	if _, err := s.private.Replace(file, []byte(c.superuser+"\n")); err != nil {
+	if _, err := s.Private.Replace(file, []byte(c.superuser+"\n")); err != nil {
 		return err
 	}
-	defer os.Remove(s.private.Path(file))
-	args := []string{"--pgdata=" + s.config.DataDir, "--username=postgres", "--pwfile=" + s.private.Path(file),
+	defer os.Remove(s.Private.Path(file))
+	args := []string{"--pgdata=" + s.config.DataDir, "--username=postgres", "--pwfile=" + s.Private.Path(file),
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--data-checksums"}
 	locale := processes.Inherited("LANG", "LC_ALL", "LC_COLLATE", "LC_CTYPE")
 	if len(locale) == 0 {
 		args = append(args, "--locale=C")
 	}
 	cmd := s.tool(ctx, programs.path("initdb"), args...)
-	cmd.Env = append(processes.Inherited("PATH", "TZ"), append(locale, "HOME="+string(s.private))...)
+	cmd.Env = append(processes.Inherited("PATH", "TZ"), append(locale, "HOME="+string(s.Private))...)
 	user, err := s.userEntry()
 	if err != nil {
 		return err
@@ -88,12 +88,12 @@ func (s *Server) userEntry() ([]string, error) {
 		if len(found) == 0 {
 			continue
 		}
-		passwd, group := s.private.Path("passwd"), s.private.Path("group")
-		_, err := s.private.Replace("passwd", fmt.Appendf(nil, "postgres:x:%d:%d:PostgreSQL:%s:/bin/false\n", uid, gid, string(s.private)))
+		passwd, group := s.Private.Path("passwd"), s.Private.Path("group")
+		_, err := s.Private.Replace("passwd", fmt.Appendf(nil, "postgres:x:%d:%d:PostgreSQL:%s:/bin/false\n", uid, gid, string(s.Private)))
 		if err != nil {
 			return nil, err
 		}
-		_, err = s.private.Replace("group", fmt.Appendf(nil, "postgres:x:%d:\n", gid))
+		_, err = s.Private.Replace("group", fmt.Appendf(nil, "postgres:x:%d:\n", gid))
 		return []string{"LD_PRELOAD=" + found[0], "NSS_WRAPPER_PASSWD=" + passwd, "NSS_WRAPPER_GROUP=" + group}, err
 	}
 	return nil, driver.Errorf(driver.NotConfigured,

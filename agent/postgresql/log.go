@@ -85,7 +85,7 @@ func (l *log) endOf(ctx context.Context, history wal.History, from place) (at pl
 	if err != nil {
 		return place{}, false, err
 	}
-	folder, err := os.MkdirTemp(string(l.server.private), "log-*")
+	folder, err := os.MkdirTemp(string(l.server.Private), "log-*")
 	if err != nil {
 		return place{}, false, err
 	}

@@ -56,7 +56,7 @@ func (s *Server) setMark(operation string) error {
 
 // removeMark returns when the removal is on disk. All changes of the copy must be on disk before.
 func (s *Server) removeMark() error {
-	if err := os.Remove(s.markFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := files.Remove(s.markFile()); err != nil {
 		return err
 	}
 	return files.SyncFolder(filepath.Dir(s.markFile()))

@@ -89,7 +89,7 @@ func (s *Server) versionOf(ctx context.Context, folder string) (string, error) {
 // tool returns a program that ends with this process.
 func (s *Server) tool(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := processes.Tool(ctx, path, args...)
-	cmd.Env = append(cmd.Env, "HOME="+string(s.private), "PGPASSFILE="+s.private.Path(passfile))
+	cmd.Env = append(cmd.Env, "HOME="+string(s.Private), "PGPASSFILE="+s.Private.Path(passfile))
 	return cmd
 }
 

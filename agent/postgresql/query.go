@@ -24,7 +24,7 @@ func (s *Server) local(ctx context.Context) (*pgx.Conn, error) {
 
 func (s *Server) localInfo() conninfo {
 	return conninfo{
-		{"host", string(s.private)}, {"port", s.port()}, {"user", settings.Superuser}, {"database", database}, {"sslmode", "disable"},
+		{"host", string(s.Private)}, {"port", s.port()}, {"user", settings.Superuser}, {"database", database}, {"sslmode", "disable"},
 	}
 }
 
@@ -42,7 +42,7 @@ func (s *Server) remote(ctx context.Context, host string) (*pgx.Conn, error) {
 func (s *Server) remoteInfo(host string) conninfo {
 	info := conninfo{
 		{"host", host}, {"port", s.port()}, {"user", settings.Superuser}, {"database", database},
-		{"passfile", s.private.Path(passfile)}, {"connect_timeout", "4"},
+		{"passfile", s.Private.Path(passfile)}, {"connect_timeout", "4"},
 	}
 	return append(info, s.tlsOptions()...)
 }
@@ -107,7 +107,7 @@ func (c conninfo) String() string {
 // tcp_user_timeout limits attempts to connect as well: the WAL receiver ignores connect_timeout.
 func (s *Server) upstream(host, user string) conninfo {
 	info := conninfo{
-		{"host", host}, {"port", s.port()}, {"user", user}, {"passfile", s.private.Path(passfile)},
+		{"host", host}, {"port", s.port()}, {"user", user}, {"passfile", s.Private.Path(passfile)},
 		{"connect_timeout", "3"}, {"tcp_user_timeout", "6000"},
 		{"keepalives_idle", "5"}, {"keepalives_interval", "2"}, {"keepalives_count", "3"},
 		{"gssencmode", "disable"},

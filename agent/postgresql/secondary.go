@@ -38,7 +38,7 @@ func (s *Server) Secondary(ctx context.Context, primaries []string) error {
 		mark, err := s.mark()
 		return err == nil && mark == beingCopied
 	}
-	return driver.CopyInBackground(Name, primaries, s.private.Path(copyError), s.log, copies)
+	return driver.CopyInBackground(Name, primaries, s.Private.Path(copyError), s.log, copies)
 }
 
 // copyError is the file with the error of a copy in the background.
@@ -46,7 +46,7 @@ const copyError = "copy-error"
 
 // Copy starts a standby, as Secondary does.
 func (s *Server) Copy(ctx context.Context, primaries []string) error {
-	host, err := s.sourceOf(primaries)
+	host, err := s.SourceOf(primaries)
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,6 @@ func (s *Server) checkStandby(ctx context.Context) error {
 		err = errors.New("the server runs as primary")
 	}
 	return err
-}
-
-// sourceOf returns the primary to copy from. This member may be in the list.
-func (s *Server) sourceOf(primaries []string) (string, error) {
-	for _, host := range primaries {
-		if name, _, _ := strings.Cut(host, "."); name != s.member {
-			return host, nil
-		}
-	}
-	return "", errors.New("no other primary was named")
 }
 
 // prepare makes the copy one that the primary can continue.

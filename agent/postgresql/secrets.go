@@ -32,16 +32,16 @@ func (s *Server) writePasswords() error {
 	}
 	escape := strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 	text := fmt.Sprintf("*:*:*:%s:%s\n*:*:*:%s:%s\n", settings.Superuser, escape.Replace(c.superuser), settings.Replicator, escape.Replace(c.replicator))
-	_, err = s.private.Replace(passfile, []byte(text))
+	_, err = s.Private.Replace(passfile, []byte(text))
 	return err
 }
 
 func (s *Server) writeCertificate() (changed bool, err error) {
-	return secrets.CopyCertificate(s.config.TLSDir, s.private)
+	return secrets.CopyCertificate(s.config.TLSDir, s.Private)
 }
 
 func (s *Server) tlsSettings() map[string]string {
-	return map[string]string{"ssl": "on", "ssl_cert_file": s.private.Path(secrets.Certificate), "ssl_key_file": s.private.Path(secrets.PrivateKey)}
+	return map[string]string{"ssl": "on", "ssl_cert_file": s.Private.Path(secrets.Certificate), "ssl_key_file": s.Private.Path(secrets.PrivateKey)}
 }
 
 // tlsOptions returns the options of libpq for connections between members. The certificate must be
@@ -51,7 +51,7 @@ func (s *Server) tlsOptions() conninfo {
 	case s.config.TLSDir == "":
 		return conninfo{{"sslmode", "disable"}}
 	case secrets.HasAuthority(s.config.TLSDir):
-		return conninfo{{"sslmode", "verify-ca"}, {"sslrootcert", s.private.Path(secrets.Authority)}}
+		return conninfo{{"sslmode", "verify-ca"}, {"sslrootcert", s.Private.Path(secrets.Authority)}}
 	}
 	return conninfo{{"sslmode", "require"}}
 }

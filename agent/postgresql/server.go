@@ -5,10 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
-	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/settings"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -21,12 +19,9 @@ const processName = "postgres"
 
 // Server is the driver for PostgreSQL.
 type Server struct {
+	driver.Member
 	config settings.Config
-	member string // the name of the pod
 	log    *driver.Log
-
-	// private contains the socket, so that the local superuser needs no password, and secrets.
-	private files.Private
 
 	// For Maintain.
 	mustReload bool
@@ -47,23 +42,11 @@ func New(log *driver.Log) (*Server, error) {
 			os.Unsetenv(key)
 		}
 	}
-	member := os.Getenv("POD_NAME")
-	if member == "" {
-		return nil, driver.Errorf(driver.NotConfigured, "the environment variable POD_NAME is not set")
-	}
-	private, err := files.OpenPrivate(config.RunDir, Name)
+	member, err := driver.NewMember(Name, config.Common)
 	if err != nil {
-		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+		return nil, err
 	}
-	return &Server{config: config, member: member, log: log, private: private}, nil
-}
-
-// LockDir is the folder for the lock of commands.
-func (s *Server) LockDir() string { return string(s.private) }
-
-// StartLimit is the time after which a command that starts the server gives up.
-func (s *Server) StartLimit() time.Duration {
-	return time.Duration(s.config.CommandSeconds) * time.Second
+	return &Server{Member: member, config: config, log: log}, nil
 }
 
 func (s *Server) data(names ...string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql/wal"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -68,7 +69,7 @@ func (s *Server) begin(ctx context.Context, as role) error {
 		return err
 	}
 	// The server gets the environment of the container, which archive commands may need.
-	return processes.Detach(s.log.Output(), []string{"HOME=" + string(s.private)}, programs.path("postgres"), "-D", s.config.DataDir)
+	return processes.Detach(s.log.Output(), []string{"HOME=" + string(s.Private)}, programs.path("postgres"), "-D", s.config.DataDir)
 }
 
 // version returns the version of the data, also of a copy with a mark.
@@ -81,9 +82,9 @@ func (s *Server) version() (string, error) {
 // process now, which would prevent the start. No server runs in this container, and no other container
 // uses the volume.
 func (s *Server) removeStale() error {
-	socket := s.private.Path(".s.PGSQL." + s.port())
+	socket := s.Private.Path(".s.PGSQL." + s.port())
 	for _, path := range []string{s.data(pidFile), socket, socket + ".lock"} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := files.Remove(path); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (s *Server) standbyStatus(ctx context.Context) (driver.Code, error) {
 }
 
 func (s *Server) strandedDue() bool {
-	path := s.private.Path(strandedFile)
+	path := s.Private.Path(strandedFile)
 	if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()).Abs() < strandedEvery {
 		return false
 	}

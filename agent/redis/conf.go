@@ -32,10 +32,10 @@ func (s *Server) writeConfiguration() error {
 	if err != nil {
 		return err
 	}
-	if _, err := secrets.CopyCertificate(s.config.TLSDir, s.private); err != nil {
+	if _, err := secrets.CopyCertificate(s.config.TLSDir, s.Private); err != nil {
 		return err
 	}
-	_, err = s.private.Replace(configFile, []byte(s.configuration(password)))
+	_, err = s.Private.Replace(configFile, []byte(s.configuration(password)))
 	return err
 }
 
@@ -49,9 +49,9 @@ func (s *Server) configuration(password string) string {
 	lines := []string{
 		"protected-mode no", // there is a password
 		"bind " + listen,
-		"unixsocket " + s.private.Path(socket),
+		"unixsocket " + s.Private.Path(socket),
 		"unixsocketperm 700",
-		"pidfile " + s.private.Path(pidFile),
+		"pidfile " + s.Private.Path(pidFile),
 		"daemonize no",
 		"supervised no",
 		`logfile ""`,
@@ -93,8 +93,8 @@ func (s *Server) network() []string {
 
 func (s *Server) certificate() []string {
 	return []string{
-		"tls-cert-file " + s.private.Path(secrets.Certificate),
-		"tls-key-file " + s.private.Path(secrets.PrivateKey),
+		"tls-cert-file " + s.Private.Path(secrets.Certificate),
+		"tls-key-file " + s.Private.Path(secrets.PrivateKey),
 		"tls-ca-cert-file " + s.authority(),
 	}
 }

@@ -17,7 +17,7 @@ func (s *Server) Maintain(ctx context.Context) error {
 		s.applied = ""
 		return err
 	}
-	changed, err := secrets.CopyCertificate(s.config.TLSDir, s.private)
+	changed, err := secrets.CopyCertificate(s.config.TLSDir, s.Private)
 	if err != nil {
 		return err
 	}

@@ -46,16 +46,16 @@ func options(network, address, user, password string) *redis.Options {
 func (s *Server) local() *redis.Client { return redis.NewClient(s.localOptions()) }
 
 func (s *Server) localOptions() *redis.Options {
-	return options("unix", s.private.Path(socket), agentUser, s.localPassword)
+	return options("unix", s.Private.Path(socket), agentUser, s.localPassword)
 }
 
-// remote returns a client of another member.
-func (s *Server) remote(host string) (*redis.Client, error) {
+// remotePrimary returns a client of the primary.
+func (s *Server) remotePrimary() (*redis.Client, error) {
 	password, err := secrets.Password(s.config.CredentialsDir, settings.PasswordKey)
 	if err != nil {
 		return nil, err
 	}
-	o := options("tcp", net.JoinHostPort(host, s.port()), "", password)
+	o := options("tcp", net.JoinHostPort(s.config.PrimaryHost, s.port()), "", password)
 	if s.config.TLSDir != "" {
 		if o.TLSConfig, err = s.clientTLS(); err != nil {
 			return nil, err
@@ -97,9 +97,9 @@ func (s *Server) clientTLS() (*tls.Config, error) {
 // self-signed.
 func (s *Server) authority() string {
 	if secrets.HasAuthority(s.config.TLSDir) {
-		return s.private.Path(secrets.Authority)
+		return s.Private.Path(secrets.Authority)
 	}
-	return s.private.Path(secrets.Certificate)
+	return s.Private.Path(secrets.Certificate)
 }
 
 // state is the part of INFO that the agent uses.

@@ -83,7 +83,7 @@ func TestParseState(t *testing.T) {
 }
 
 func TestConfiguration(t *testing.T) {
-	s := &Server{private: "/run/redis", localPassword: "local", config: settings.Config{
+	s := &Server{Member: driver.Member{Private: "/run/redis"}, localPassword: "local", config: settings.Config{
 		Common: common.Common{PrimaryHost: "p", Port: 6379, ListenAddresses: "*", DataDir: "/data", Settings: map[string]string{"save": "", "maxmemory": "1gb"}},
 	}}
 	lines := strings.Split(s.configuration(`pass"w\rd`), "\n")

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 )
 
 // Seed starts the first member as primary.
@@ -82,18 +82,15 @@ func (s *Server) lead(ctx context.Context) error {
 const pendingFile = "start-pending"
 
 func (s *Server) pending() bool {
-	_, err := os.Stat(s.private.Path(pendingFile))
+	_, err := os.Stat(s.Private.Path(pendingFile))
 	return err == nil
 }
 
 func (s *Server) setPending(on bool) error {
 	if on {
-		return os.WriteFile(s.private.Path(pendingFile), nil, 0o600)
+		return os.WriteFile(s.Private.Path(pendingFile), nil, 0o600)
 	}
-	if err := os.Remove(s.private.Path(pendingFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return files.Remove(s.Private.Path(pendingFile))
 }
 
 // Secondary starts a secondary of the primary. Data that only this member has is discarded.
@@ -105,7 +102,7 @@ func (s *Server) Secondary(ctx context.Context, primaries []string) error {
 	if running {
 		return s.checkSecondary(ctx)
 	}
-	if _, err := s.sourceOf(primaries); err != nil {
+	if _, err := s.SourceOf(primaries); err != nil {
 		return err
 	}
 	if err := s.setPending(false); err != nil {
@@ -128,25 +125,13 @@ func (s *Server) checkSecondary(ctx context.Context) error {
 	return err
 }
 
-// sourceOf returns the primary to copy from. This member may be in the list.
-func (s *Server) sourceOf(primaries []string) (string, error) {
-	i := slices.IndexFunc(primaries, func(host string) bool {
-		name, _, _ := strings.Cut(host, ".")
-		return name != s.member
-	})
-	if i < 0 {
-		return "", errors.New("no other primary was named")
-	}
-	return primaries[i], nil
-}
-
 // waitUntilLinked returns when this member has all data of the primary, and receives its writes, or when
 // the copy of its data takes longer. A secondary that does not connect is an error soon, because a set runs
 // one start at a time.
 func (s *Server) waitUntilLinked(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, linkLimit)
 	defer cancel()
-	primary, err := s.remote(s.config.PrimaryHost)
+	primary, err := s.remotePrimary()
 	if err != nil {
 		return err
 	}

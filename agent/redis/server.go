@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
-	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 	"github.com/stateful-operator/stateful-operator/agent/redis/settings"
 )
@@ -24,14 +22,11 @@ var processNames = []string{"redis-server", "valkey-server"}
 
 // Server is the driver for Redis.
 type Server struct {
-	config settings.Config
-	member string // the name of the pod
-	start  driver.Start
-	log    *driver.Log
-
-	// private contains the socket, the configuration and the password of the agent.
-	private       files.Private
-	localPassword string
+	driver.Member
+	config        settings.Config
+	start         driver.Start
+	log           *driver.Log
+	localPassword string // of the agent
 
 	applied string // a hash of the credentials that this server has, for Maintain
 }
@@ -47,32 +42,20 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 	if err != nil {
 		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
 	}
-	member := os.Getenv("POD_NAME")
-	if member == "" {
-		return nil, driver.Errorf(driver.NotConfigured, "the environment variable POD_NAME is not set")
-	}
-	private, err := files.OpenPrivate(config.RunDir, Name)
+	member, err := driver.NewMember(Name, config.Common)
 	if err != nil {
-		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+		return nil, err
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return nil, err
 	}
-	password, err := private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
+	password, err := member.Private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
 	if err != nil {
 		return nil, err
 	}
 	redis.SetLogger(silent{})
-	return &Server{config: config, member: member, start: start, log: log, private: private, localPassword: string(password)}, nil
-}
-
-// LockDir is the folder for the lock of commands.
-func (s *Server) LockDir() string { return string(s.private) }
-
-// StartLimit is the time after which a command that starts the server gives up.
-func (s *Server) StartLimit() time.Duration {
-	return time.Duration(s.config.CommandSeconds) * time.Second
+	return &Server{Member: member, config: config, start: start, log: log, localPassword: string(password)}, nil
 }
 
 func (s *Server) data(name string) string { return filepath.Join(s.config.DataDir, name) }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
@@ -44,8 +45,8 @@ func (s *Server) program(ctx context.Context) (string, error) {
 
 // launch starts the server, and returns when it serves its data. If it does not, it is stopped again: a
 // start takes effect before its command ends, or not at all.
-func (s *Server) launch(ctx context.Context, args ...string) error {
-	err := s.begin(ctx, args...)
+func (s *Server) launch(ctx context.Context) error {
+	err := s.begin(ctx)
 	if err == nil {
 		err = s.waitUntilServes(ctx)
 	}
@@ -64,7 +65,7 @@ func (s *Server) undoStart(err error) error {
 	return err
 }
 
-// begin starts the server without waiting for it.
+// begin starts the server with additional arguments, without waiting for it.
 func (s *Server) begin(ctx context.Context, args ...string) error {
 	program, err := s.program(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Server) begin(ctx context.Context, args ...string) error {
 	}
 	// The server resolves the name of the primary in its main thread.
 	environment := []string{"RES_OPTIONS=timeout:1 attempts:2"}
-	return processes.Detach(s.log.Output(), environment, program, append([]string{s.private.Path(configFile)}, args...)...)
+	return processes.Detach(s.log.Output(), environment, program, append([]string{s.Private.Path(configFile)}, args...)...)
 }
 
 // checkFolder returns an error if the folder has data that the server would not read.
@@ -103,8 +104,8 @@ func (s *Server) checkFolder() error {
 // process now, and unfinished snapshots, which would fill the volume. No server runs.
 func (s *Server) removeStale() error {
 	unfinished, _ := filepath.Glob(s.data("temp-*.rdb")) // the pattern is correct
-	for _, path := range append(unfinished, s.private.Path(pidFile), s.private.Path(socket)) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, path := range append(unfinished, s.Private.Path(pidFile), s.Private.Path(socket)) {
+		if err := files.Remove(path); err != nil {
 			return err
 		}
 	}

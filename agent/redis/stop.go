@@ -93,6 +93,6 @@ func kill() error {
 // Crashed reports whether a process that has ended was the server. The server removes the file with its
 // process ID, unless it was killed.
 func (s *Server) Crashed(pid int) bool {
-	text, err := os.ReadFile(s.private.Path(pidFile))
+	text, err := os.ReadFile(s.Private.Path(pidFile))
 	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid)
 }

@@ -21,13 +21,13 @@ func TestEpochOfQuestions(t *testing.T) {
 }
 
 func TestWithEpoch(t *testing.T) {
-	said := []string{"/x", "$(RSS_EPOCH)", "RSS_EPOCH=$(RSS_EPOCH)/$(RSS_EPOCH)", "$$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH", "$(RSS_CREATED).$(RSS_EPOCH)", "$$(RSS_CREATED)"}
+	given := []string{"/x", "$(RSS_EPOCH)", "RSS_EPOCH=$(RSS_EPOCH)/$(RSS_EPOCH)", "$$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH", "$(RSS_CREATED).$(RSS_EPOCH)", "$$(RSS_CREATED)"}
 	want := []string{"/x", "12", "RSS_EPOCH=12/12", "$(RSS_EPOCH)", "$(OTHER)", "$RSS_EPOCH", "1800000000.12", "$(RSS_CREATED)"}
-	before := slices.Clone(said)
-	if got := spec.WithEpoch(said, metav1.Unix(1800000000, 0), 12); !slices.Equal(got, want) {
+	before := slices.Clone(given)
+	if got := spec.WithEpoch(given, metav1.Unix(1800000000, 0), 12); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if !slices.Equal(said, before) {
+	if !slices.Equal(given, before) {
 		t.Error("the spec was modified")
 	}
 }

@@ -84,7 +84,7 @@ func (d *database) createSample(ctx context.Context, set *v1alpha1.ReplicatedSta
 func (a application) lives(ctx context.Context, c *kit.Cluster) {
 	d := a.create(ctx, c)
 	last := "rss-" + d.set.Name + "-2"
-	d.during(ctx, []act{
+	acts := []act{
 		{"kill -9 of the primary's server", func(ctx context.Context) {
 			old := d.primary(ctx)
 			d.killServers(ctx, old.Name)
@@ -98,15 +98,6 @@ func (a application) lives(ctx context.Context, c *kit.Cluster) {
 		}},
 		{"kubectl delete --now of the primary", func(ctx context.Context) { d.anotherPod(ctx, d.deletePod(ctx, d.primary(ctx).Name)) }},
 		{"an eviction of the primary", func(ctx context.Context) { d.evictedUntilGone(ctx, d.primary(ctx)) }},
-		{"lights out", func(ctx context.Context) {
-			if !a.durable {
-				return
-			}
-			d.whole(ctx)
-			for name := range d.lives(ctx) {
-				d.killServers(ctx, name)
-			}
-		}},
 		{"the deletion of all pods", func(ctx context.Context) {
 			d.whole(ctx)
 			grace := client.GracePeriodSeconds(1)
@@ -136,7 +127,16 @@ func (a application) lives(ctx context.Context, c *kit.Cluster) {
 			_, set := openSample(c, a.sample, &corev1.Secret{})
 			d.createSample(ctx, set, a.images[0])
 		}),
-	})
+	}
+	if a.durable {
+		acts = append(acts, act{"lights out", func(ctx context.Context) {
+			d.whole(ctx)
+			for name := range d.lives(ctx) {
+				d.killServers(ctx, name)
+			}
+		}})
+	}
+	d.during(ctx, acts)
 	d.whole(ctx)
 	d.judges(ctx)
 	d.agree(ctx)
