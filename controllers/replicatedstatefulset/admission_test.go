@@ -77,7 +77,7 @@ func badCreates() []TableEntry {
 		Entry("RS-6 stop missing", refusal{"spec: {pod: {commands: {stop: null}}}", `spec.pod.commands: Invalid value: stop is missing; add the command that stops a member`}),
 		Entry("RS-6 primary missing", refusal{"spec: {pod: {commands: {primary: null}}}", `spec.pod.commands: Invalid value: primary is missing; add the command that starts a member as primary`}),
 		Entry("RS-6 no commands at all", refusal{"spec: {pod: {commands: null}}", `spec.pod.commands: Invalid value: sequence is missing`}),
-		Entry("RS-6 an unknown command", refusal{"spec: {pod: {commands: {start: {command: [/x]}}}}", `spec.pod.commands: Invalid value: supports only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others`}),
+		Entry("RS-6 an unknown command", refusal{"spec: {pod: {commands: {start: {command: [/x]}}}}", `spec.pod.commands: Invalid value: supports only sequence, status, stop, primary, seed, secondary, promote, demote, leave and preStop; remove or rename the others`}),
 		Entry("RS-6 an empty command", refusal{"spec: {pod: {commands: {stop: {command: []}}}}", `spec.pod.commands[stop].command: Invalid value: ` + argv}),
 		Entry("RS-6 a command with an empty program", refusal{"spec: {pod: {commands: {stop: {command: ['']}}}}", `spec.pod.commands[stop].command: Invalid value: ` + argv}),
 		Entry("RS-6 no container", refusal{"spec: {pod: {containers: []}}", `spec.pod.containers: Invalid value: a pod must have at least one container, in which commands run`}),

@@ -48,7 +48,8 @@ type fakeDB struct {
 	entries    int
 	running    map[types.UID]*fakeCommand
 	results    map[types.UID]map[string]podexec.Result
-	late       []func() // delayed effects of commands whose result is no longer awaited
+	members    map[string]bool // pods that the application knows
+	late       []func()        // delayed effects of commands whose result is no longer awaited
 	fails      map[string]int
 	hangs      map[string]bool // commands by "pod name" that never end
 	idles      map[string]bool // commands by "pod name" that end with 0 and do nothing
@@ -66,7 +67,7 @@ type fakeCommand struct {
 
 func newFakeDB(s *stage) *fakeDB {
 	return &fakeDB{s: s, containers: map[string]*fakeContainer{}, disks: map[string]*disk{}, running: map[types.UID]*fakeCommand{},
-		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}, idles: map[string]bool{}}
+		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}, idles: map[string]bool{}, members: map[string]bool{}}
 }
 
 // forget clears the Board as a restart of the operator does. Sent commands go on; others are never
@@ -164,6 +165,9 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	case how == "fails", t.fails[c.Pod.Name+" "+c.Name] > 0:
 		t.fails[c.Pod.Name+" "+c.Name]--
 		r.Outcome, r.Code = podexec.Failed, 1
+		if c.Name == v1alpha1.CommandLeave {
+			delete(t.members, c.Pod.Name) // a failed leave may have taken effect
+		}
 		t.note(c.Command, "fails")
 	default:
 		r.Code, r.Stdout = t.act(target, c.Command)
@@ -215,6 +219,11 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 	t.ran = append(t.ran, c.pod+" "+command.Name)
 	defer func() { t.note(command, fmt.Sprintf("= %d", code)) }()
 	switch command.Name {
+	case v1alpha1.CommandLeave:
+		if t.peer(c, command.Argv) == nil {
+			return 1, ""
+		}
+		delete(t.members, c.pod)
 	case v1alpha1.CommandStop:
 		c.role, c.behind, c.slow = record.Idle, false, false
 	case v1alpha1.CommandDemote:
@@ -244,6 +253,9 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 			}
 		}
 		t.s.invariant.acting()
+	}
+	if spec.Starts(command.Name) {
+		t.members[c.pod] = true
 	}
 	return 0, ""
 }

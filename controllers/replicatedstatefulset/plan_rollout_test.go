@@ -47,6 +47,9 @@ var scenarios = []told{
 	{name: "the operator restarts during a start", set: fixture.SetOf(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
 	{name: "a stop hangs", set: fixture.SetOf(3, 2), steps: []func(*stage){write, hang("rss-db-1 stop"), primariesTo(1), unhang}, wait: 30 * time.Second},
 	{name: "a start hangs", set: fixture.SetOf(3, 1), steps: []func(*stage){write, hang("rss-db-1 promote"), crash(0), unhang}, wait: 30 * time.Second},
+	{name: "RS-149 RS-150 members leave before they are removed", set: fixture.LeavingSet(4, 1), steps: []func(*stage){write, scaleTo(3), write, switchTo(2), together(scaleTo(2), failsTwice("rss-db-2 leave")), write,
+		scaleTo(4), scaleTo(0), scaleTo(4), together(scaleTo(2), untilOne(v1alpha1.MembershipLeft), scaleTo(4)), write, together(failsTwice("rss-db-3 leave"), scaleTo(3), untilOne(v1alpha1.MembershipLeaving), scaleTo(4)), write}, wait: 90 * time.Second},
+	{name: "RS-149 members leave a set of primaries", set: fixture.LeavingSet(3, 3, "secondary", "promote", "demote"), steps: []func(*stage){write, scaleTo(2), write, scaleTo(3), write}, wait: 30 * time.Second},
 	{name: "scale 3 to 5 to 3 to 0 to 3", set: fixture.SetOf(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
 	{name: "the primary is removed by a scale-down", set: fixture.SetOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
 	{name: "rolling update", set: fixture.SetOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
@@ -265,6 +268,31 @@ func together(steps ...func(*stage)) func(*stage) {
 	}
 }
 
+// failsTwice makes a command fail twice.
+func failsTwice(command string) func(*stage) {
+	return func(s *stage) {
+		s.Say("# %s fails twice", command)
+		s.db.fails[command] = 2
+	}
+}
+
+// untilOne lets all actors act until a member has that state in the application, or for 50 rounds.
+func untilOne(is v1alpha1.MembershipState) func(*stage) {
+	return func(s *stage) {
+		for range 50 {
+			s.look()
+			s.pass()
+			if set := s.set(); set == nil || slices.ContainsFunc(set.Status.Memberships, func(m v1alpha1.Membership) bool { return m.State == is }) {
+				return
+			}
+			for _, m := range append(s.machines(), s.db.moves()...) {
+				m()
+			}
+			s.tick()
+		}
+	}
+}
+
 // restartIn restarts the operator after it has sent that command.
 func restartIn(command string) func(*stage) {
 	return func(s *stage) {
@@ -440,6 +468,14 @@ func (s *stage) ends(story *told) {
 	for _, m := range f.Members {
 		if !m.UpToDate {
 			s.Fatal(s.t, m.Name()+" is out of date")
+		}
+		if spec.HasCommand(set, v1alpha1.CommandLeave) && !s.db.members[m.Name()] {
+			s.Fatal(s.t, "RS-150 the application does not know "+m.Name())
+		}
+	}
+	for name := range s.db.members {
+		if spec.HasCommand(set, v1alpha1.CommandLeave) && f.Named(name) == nil {
+			s.Fatal(s.t, "RS-149 the application still knows "+name+", which was removed")
 		}
 	}
 	for _, name := range set.Status.Members.Primary {

@@ -186,6 +186,8 @@ func (j *judge) doneCodes(command string) []int {
 		return []int{0, 7, 190}
 	case v1alpha1.CommandSecondary:
 		return []int{0, 190}
+	case v1alpha1.CommandLeave:
+		return []int{0, 7, 8, 190, 191}
 	}
 	return j.primaryCodes()
 }

@@ -109,7 +109,7 @@ func toySet(primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet 
 	set := &v1alpha1.ReplicatedStatefulSet{}
 	set.Spec.Replicas, set.Spec.Primaries = ptr.To[int32](2), ptr.To(primaries)
 	set.Spec.Pod.Commands = map[string]v1alpha1.Command{}
-	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote"} {
+	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "leave"} {
 		if !slices.Contains(without, name) {
 			set.Spec.Pod.Commands[name] = v1alpha1.Command{}
 		}
@@ -141,8 +141,8 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 	}{
 		{"with all commands", toySet(1), nil},
 		{"with the four required commands, all members primary", toySet(2, "seed", "secondary", "promote", "demote"), []int{rulePromote, ruleDemote}},
-		{"without promote and demote", toySet(1, "promote", "demote"), []int{ruleDemote}},
-		{"with one member", toySet(1, "seed", "secondary", "promote", "demote"), []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote}},
+		{"without promote, demote and leave", toySet(1, "promote", "demote", "leave"), []int{ruleDemote, ruleLeave}},
+		{"with one member", toySet(1, "seed", "secondary", "promote", "demote"), []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote, ruleLeave}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			g := NewWithT(t)
@@ -237,6 +237,18 @@ func stopsLate() faultOf {
 	}
 }
 
+// rejectsLeft rejects the start of a member that has left.
+func rejectsLeft() faultOf {
+	left := false
+	return func(c call) *controllers.Result {
+		left = left || c.command == "leave"
+		if left && c.command == "secondary" {
+			return exit(1)
+		}
+		return nil
+	}
+}
+
 // broken are applications that break a rule.
 var broken = []struct {
 	sentence string
@@ -270,6 +282,8 @@ var broken = []struct {
 	{"promote loses data", obeysSo("promote", func(c call) { *c.pod = toyPod{role: "primary"} }), []int{rulePromote, ruleLasting}},
 	{"a former primary does not join again", when("secondary", func(c call) bool { return c.member == 0 }, exit(1)), []int{ruleRejoin, ruleCodes}},
 	{"demote does nothing", always("demote", exit(0)), []int{ruleDemote}},
+	{"leave fails in a stopped member", when("leave", stopped, exit(7)), []int{ruleLeave, ruleCodes}},
+	{"a member that has left does not join again", rejectsLeft(), []int{ruleLeave, ruleCodes}},
 	{"sequence counts from the start of the program", obeysSo("stop", func(c call) { *c.pod = toyPod{} }), []int{ruleLasting}},
 	{"stop returns before the program ends", stopsLate(), []int{ruleStop}},
 	{"stop leaves a process behind", changes("stop", func(c call) { c.pod.left = runs(c) }), []int{ruleProcesses}},

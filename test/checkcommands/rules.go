@@ -15,6 +15,7 @@ const (
 	rulePromote
 	ruleRejoin
 	ruleDemote
+	ruleLeave
 	ruleLasting
 	ruleStop
 	ruleProcesses
@@ -48,6 +49,8 @@ var rules = [countOfRules]rule{
 		"update the copy to that of the primary, regardless of its content: data that only the old copy has is discarded"},
 	ruleDemote: {"demote ends the role: status then returns 0 or 7",
 		"return from demote only when the program is no longer primary. The member's own name is among the arguments"},
+	ruleLeave: {"a member leaves, running or stopped, and joins again",
+		"ask one of the primaries in the arguments to remove $POD_NAME, and return 0 if it has forgotten the member already. Let secondary (or primary) add the member again"},
 	ruleLasting: {"sequence does not decrease when a member is stopped and started",
 		"write the number to the disk before a write is acknowledged, or count the data on the disk; do not count from the start of the program"},
 	ruleStop: {"after stop, status always returns 7",

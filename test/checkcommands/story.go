@@ -23,6 +23,7 @@ var story = []struct {
 	{"the second member takes over", (*judge).takeOver},
 	{"the first member joins again", (*judge).rejoin},
 	{"the second member returns its role", (*judge).giveBack},
+	{"a member leaves, and joins again", (*judge).leave},
 	{"all members are stopped again", (*judge).end},
 	{"the first member is started again", (*judge).once},
 }
@@ -134,6 +135,24 @@ func (j *judge) giveBack(ctx context.Context) {
 	j.primary(ctx, rulePromote, 0, v1alpha1.CommandPromote)
 	j.primaries = []int{0}
 	j.join(ctx, ruleRejoin, 1)
+}
+
+// leave makes the application forget a member that runs, and again when it is stopped. The member then
+// joins again, as after a scale-up.
+func (j *judge) leave(ctx context.Context) {
+	if !j.has(v1alpha1.CommandLeave) || j.alone() {
+		j.untold(ruleLeave, "there is no command leave, or only one member")
+		return
+	}
+	member := 1
+	if slices.Equal(j.primaries, []int{1}) {
+		member = 0
+	}
+	j.do(ctx, ruleLeave, member, v1alpha1.CommandLeave)
+	j.status(ctx, ruleLeave, member, j.doneCodes(v1alpha1.CommandLeave)...)
+	j.stopped(ctx, member)
+	j.do(ctx, ruleLeave, member, v1alpha1.CommandLeave)
+	j.join(ctx, ruleLeave, member)
 }
 
 // end stops all members, secondaries before primaries.

@@ -23,6 +23,9 @@ const (
 	// CommandDemote changes a primary to a secondary. Optional; default CommandStop, then
 	// CommandSecondary.
 	CommandDemote = "demote"
+	// CommandLeave makes the application forget the member before it is removed by a scale-down.
+	// Optional; by default the member is only stopped.
+	CommandLeave = "leave"
 	// CommandPreStop is run by the kubelet before it stops the container.
 	CommandPreStop = "preStop"
 )
@@ -302,6 +305,8 @@ const (
 	EventMemberStarted = "MemberStarted"
 	// EventMemberStopped: a member was stopped.
 	EventMemberStopped = "MemberStopped"
+	// EventMemberLeft: the command leave succeeded in a member that is being scaled down.
+	EventMemberLeft = "MemberLeft"
 	// EventSeeded: a member was seeded.
 	EventSeeded = "Seeded"
 	// EventPromoted: a member became primary.

@@ -32,11 +32,12 @@ type PodPolicy struct {
 	// These four are required without spec.application. seed starts the first member; default
 	// primary. secondary starts a member as a secondary; without it, members that are not primary
 	// are idle. promote changes a running secondary to primary; default primary. demote changes a
-	// running primary to secondary; default stop and then secondary. The kubelet runs preStop when
-	// the pod is deleted, unless the container has its own preStop hook.
+	// running primary to secondary; default stop and then secondary. leave makes the application
+	// forget a member before a scale-down removes it; default none. The kubelet runs preStop when the
+	// pod is deleted, unless the container has its own preStop hook.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="supports only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'leave', 'preStop'])",message="supports only sequence, status, stop, primary, seed, secondary, promote, demote, leave and preStop; remove or rename the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Commands map[string]Command `json:"commands,omitempty"`
 

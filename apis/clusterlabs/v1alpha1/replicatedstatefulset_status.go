@@ -150,6 +150,14 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maintenance"
 	Maintenance []MemberMaintenance `json:"maintenance,omitempty"`
+	// Memberships are the members that the application knows, if there is a command leave. A member
+	// is recorded here before it is started. The operator needs it; do not edit it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=pod
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Memberships",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Memberships []Membership `json:"memberships,omitempty"`
 	// Orders are the states of the orders in spec.switchoverTo and spec.seedFrom, the newest first:
 	// the last 16 of each. An order is recorded here before it is executed, and a recorded order is
 	// not executed again. The operator needs it; do not edit it.
@@ -311,6 +319,29 @@ type Unanswered struct {
 	ContainerID string `json:"containerID"`
 	// Since is when the command first did not respond.
 	Since metav1.Time `json:"since"`
+}
+
+// MembershipState is the state of a member in the application.
+// +kubebuilder:validation:Enum=Joined;Leaving;Left
+type MembershipState string
+
+const (
+	// MembershipJoined: a start of the member was sent, or the member was observed running.
+	MembershipJoined MembershipState = "Joined"
+	// MembershipLeaving: the command leave was sent since then, and has not succeeded. The
+	// application may have forgotten the member.
+	MembershipLeaving MembershipState = "Leaving"
+	// MembershipLeft: the command leave has succeeded since then.
+	MembershipLeft MembershipState = "Left"
+)
+
+// Membership is the membership of a member in the application.
+type Membership struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// State of the membership.
+	State MembershipState `json:"state"`
 }
 
 // MaintenanceState is the state of a member in spec.maintenance.

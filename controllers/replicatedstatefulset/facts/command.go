@@ -46,15 +46,21 @@ func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.C
 
 // StatusCommandLine returns a shell command that shows the output of status. It changes nothing.
 func (f *Facts) StatusCommandLine(m *Member) string {
-	c := f.Command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus, f.Record.Epoch)
+	return f.CommandLine(m, v1alpha1.CommandStatus)
+}
+
+// CommandLine returns a shell command that runs a command of the spec and shows its output.
+func (f *Facts) CommandLine(m *Member, name string) string {
+	c := f.Command(m, name, name, f.Record.Epoch)
 	return fmt.Sprintf(
 		"kubectl -n %s exec %s -c %s -- %s; echo $?",
-		m.Pod.Namespace, m.Name(), c.Container, Quoted(c.Argv),
+		m.Pod.Namespace, m.Name(), c.Container, Quoted(c.Argv, name),
 	)
 }
 
-// Quoted quotes arguments for a shell. It omits a script that is too long for a message.
-func Quoted(argv []string) string {
+// Quoted quotes the arguments of a command for a shell. It replaces a script that is too long for a
+// message by the name of the command.
+func Quoted(argv []string, name string) string {
 	var words []string
 	for _, a := range argv {
 		if !plainWord.MatchString(a) {
@@ -65,7 +71,7 @@ func Quoted(argv []string) string {
 	if line := strings.Join(words, " "); len(line) <= maxShown {
 		return line
 	}
-	return "(command status of the spec)"
+	return "(command " + name + " of the spec)"
 }
 
 // maxShown is the max length in bytes of a command in a message.

@@ -51,9 +51,9 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 		{[]string{"/status", "rss-db-0.db-svc"}, "/status rss-db-0.db-svc"},
 		{[]string{"sh", "-c", "pg_isready || exit 7"}, "sh -c 'pg_isready || exit 7'"},
 		{[]string{"sh", "-c", "test $1 = 'a b'", ""}, `sh -c 'test $1 = '\''a b'\''' ''`},
-		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(command status of the spec)"},
+		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(command leave of the spec)"},
 	} {
-		if got := facts.Quoted(r.argv); got != r.want {
+		if got := facts.Quoted(r.argv, "leave"); got != r.want {
 			t.Errorf("V13 %q is shown as %s, want %s", r.argv, got, r.want)
 		}
 	}

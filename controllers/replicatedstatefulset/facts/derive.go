@@ -96,6 +96,21 @@ func (f *Facts) setCopyFacts() {
 	for _, m := range f.Members {
 		m.Retained = f.isRetained(m)
 		m.ScaledDown = m.Ordinal >= f.Wanted() && !m.Retained
+		m.setMembershipFacts(f)
+	}
+}
+
+// setMembershipFacts sets the facts about the membership in the application. A set that is stopped
+// or deleted keeps its members.
+func (m *Member) setMembershipFacts(f *Facts) {
+	m.Membership = f.Record.MembershipOf(m.Name())
+	switch m.Membership {
+	case v1alpha1.MembershipJoined:
+		m.MustLeave = m.ScaledDown && f.Wanted() > 0
+	case v1alpha1.MembershipLeaving:
+		m.MustLeave, m.MustRejoin = m.ScaledDown && f.Wanted() > 0, !m.ScaledDown
+	case v1alpha1.MembershipLeft:
+		m.MustRejoin = !m.ScaledDown
 	}
 }
 

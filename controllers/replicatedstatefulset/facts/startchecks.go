@@ -13,7 +13,7 @@ type startCheck func(*Facts, *Member) string
 
 // startChecks are all checks that a member must pass. The first failure is the reported reason.
 var startChecks = []startCheck{
-	notReachable, beingDeleted, beingScaledDown, inMaintenance, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
+	notReachable, beingDeleted, beingScaledDown, inMaintenance, commandRunning, stopNeeded, hasLeft, stateUnfit, notForThisPod, unprotected, backingOff,
 }
 
 // whyNotStartable returns the reason of the first failed check. It is "" if the member may be
@@ -71,6 +71,15 @@ func commandRunning(_ *Facts, m *Member) string {
 func stopNeeded(_ *Facts, m *Member) string {
 	if m.NeedsStop() {
 		return m.Failure.Command + " failed, and the member must be stopped first"
+	}
+	return ""
+}
+
+// hasLeft checks that a running member is part of the application. An idle member joins it again by
+// its start.
+func hasLeft(_ *Facts, m *Member) string {
+	if m.MustRejoin && m.State == record.Secondary {
+		return "the application may have forgotten it, and the member must be stopped first"
 	}
 	return ""
 }

@@ -56,7 +56,9 @@ func (m *Member) FailedHere(command string) bool {
 }
 
 // FailedToStepDown reports whether the last failed command was a stop or a demote.
-func (m *Member) FailedToStepDown() bool { return m.Failure != nil && !spec.Starts(m.Failure.Command) }
+func (m *Member) FailedToStepDown() bool {
+	return m.Failure != nil && spec.StepsDown(m.Failure.Command)
+}
 
 // RefusesToStepDown reports whether a stop or demote was the last command to fail in the running
 // container, and the member has not reached the wanted state since.
@@ -72,6 +74,10 @@ func (m *Member) RefusesToStepDown() bool {
 	}
 	return true
 }
+
+// RefusesToLeave reports whether the member must leave the application, and leave was the last
+// command to fail in the running container.
+func (m *Member) RefusesToLeave() bool { return m.MustLeave && m.FailedHere(v1alpha1.CommandLeave) }
 
 // RefusesUnparked reports the same for a member that is not parked.
 func (m *Member) RefusesUnparked() bool { return m.RefusesToStepDown() && !m.Parked }

@@ -18,7 +18,8 @@ import (
 // A command that ended with 0 must also be confirmed by status, because exec may return 0 for a
 // process that still runs (kubernetes#73056). Until then it counts as running. If status
 // contradicts it for SettleWithin, a start that may make a primary has an unknown outcome, and any
-// other command has failed.
+// other command has failed. No status shows the effect of leave: any status confirms its 0, and none
+// proves that it took effect if its outcome is unknown.
 
 // Ending is a command on record with the facts about its end.
 type Ending struct {
@@ -109,7 +110,10 @@ func (e Ending) UnderWay() bool { return e.Member != nil && e.Member.Command == 
 // confirmed reports whether status, sent after the command ended, confirms the command's effect.
 func (e Ending) confirmed() bool {
 	answer := e.Member.Status
-	return answer != nil && proves(e.Name, stateBy(e.observed.Set, *answer))
+	if answer == nil {
+		return false
+	}
+	return e.Name == v1alpha1.CommandLeave || proves(e.Name, stateBy(e.observed.Set, *answer))
 }
 
 // Contradicted reports whether status contradicted a command that ended with 0, for longer than
@@ -147,7 +151,7 @@ func (e Ending) mayBeConfirmed() bool {
 // mayReachNext reports whether a command whose container is gone may have reached, or may yet
 // reach, the replacement container.
 func (e Ending) mayReachNext() bool {
-	if !spec.StartsPrimary(e.Name) {
+	if !spec.StartsPrimary(e.Name) && e.Name != v1alpha1.CommandLeave {
 		return false
 	}
 	last := spec.StrayUntil(e.StartedAt, e.BeginWithin)
@@ -174,6 +178,8 @@ func (e Ending) Next() *ObservedMember {
 // progress. The other commands make no primary, whenever they take effect.
 func proves(command string, state State) bool {
 	switch command {
+	case v1alpha1.CommandLeave:
+		return false
 	case v1alpha1.CommandStop:
 		return state == Idle
 	case v1alpha1.CommandDemote:
@@ -222,8 +228,11 @@ func (r *Record) conclude(e Ending) {
 		return
 	}
 	r.addEvent(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
-	if e.Name == v1alpha1.CommandStop {
+	switch e.Name {
+	case v1alpha1.CommandStop:
 		r.clearUnclean(e.UID)
+	case v1alpha1.CommandLeave:
+		r.setMembership(e.Pod, v1alpha1.MembershipLeft)
 	}
 }
 
@@ -236,6 +245,8 @@ func SucceededAs(command string) string {
 		return v1alpha1.EventMemberStopped
 	case v1alpha1.CommandDemote:
 		return v1alpha1.EventDemoted
+	case v1alpha1.CommandLeave:
+		return v1alpha1.EventMemberLeft
 	}
 	return v1alpha1.EventMemberStarted
 }

@@ -31,6 +31,9 @@ type Record struct {
 	Versions []v1alpha1.Sequence
 	// Maintenance are the states of the members of spec.maintenance.
 	Maintenance []v1alpha1.MemberMaintenance
+	// Memberships are the members that the application knows, at most one for a pod name. It is empty
+	// without a command leave.
+	Memberships []v1alpha1.Membership
 	// Orders are the orders in the spec, with their results.
 	Orders OrderBook
 	// Events are the changes that Update made, for users. They are not stored.
@@ -49,6 +52,7 @@ func Update(stored *v1alpha1.ReplicatedStatefulSetStatus, o *Observed) Record {
 	r.endCommands(o)
 	r.endGrants(o)
 	r.grantPrimaries(o)
+	r.updateMemberships(o)
 	r.updateMaintenance(o)
 	r.noteOrders(o)
 	r.removeLapsed(o)
@@ -66,6 +70,7 @@ func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) Record {
 		Failures:    s.Failures,
 		Versions:    s.Sequences,
 		Maintenance: s.Maintenance,
+		Memberships: s.Memberships,
 		Orders:      s.Orders,
 	}
 }
@@ -73,7 +78,7 @@ func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) Record {
 // Into writes the record into a status.
 func (r *Record) Into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Epoch, s.Grants, s.Commands, s.Failures, s.Sequences = r.Epoch, r.Granted, r.Commands, r.Failures, r.Versions
-	s.Maintenance, s.Orders = r.Maintenance, r.Orders
+	s.Maintenance, s.Memberships, s.Orders = r.Maintenance, r.Memberships, r.Orders
 }
 
 // addEvent adds an event of type Normal.

@@ -61,11 +61,11 @@ func becomesLabelled(f *facts.Facts, m *facts.Member) bool {
 	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.Pod.Labels[v1alpha1.LabelRole] != role
 }
 
-// roleLabelsOf returns the label values of a pod. Strangers, whatever their labels, and parked
-// members receive no client traffic.
+// roleLabelsOf returns the label values of a pod. Strangers, whatever their labels, parked members and
+// members that have left the application receive no client traffic.
 func roleLabelsOf(m *facts.Member) (active, role string) {
 	switch {
-	case m.WhyForeign != "", m.Parked:
+	case m.WhyForeign != "", m.Parked, m.Membership == v1alpha1.MembershipLeft:
 		return v1alpha1.False, v1alpha1.RoleNone
 	case m.State == record.Primary:
 		return v1alpha1.True, v1alpha1.RolePrimary

@@ -12,14 +12,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
-// keepRecord writes changes of grants, commands, orders and maintenance before any decision uses
-// them. Other changes wait for the next status update.
+// keepRecord writes changes of grants, commands, orders, maintenance and memberships before any
+// decision uses them. Other changes wait for the next status update.
 func keepRecord(f *facts.Facts, p *Plan) {
 	s := &f.Set.Status
 	same := apiequality.Semantic.DeepEqual
 	sameCommands := sameGrants(s.Grants, f.Record.Granted) && same(s.Commands, f.Record.Commands)
 	sameOrders := same(s.Maintenance, f.Record.Maintenance) && same(record.OrderBook(s.Orders), f.Record.Orders)
-	if sameCommands && sameOrders {
+	if sameCommands && sameOrders && same(s.Memberships, f.Record.Memberships) {
 		return
 	}
 	var texts []string

@@ -25,6 +25,7 @@ var rules = []engine.Rule[*facts.Facts, Plan]{
 	{Name: "resolve commands with unknown outcome", Act: resolveCommands},
 	{Name: "stop failed members", Act: stopFailed},
 	{Name: "stop terminating primaries", Act: stopTerminating},
+	{Name: "restart members that have left", Act: restartRejoining},
 	{Name: "finish the deletion", Act: finishDeletion},
 	{Name: "scale", Act: scale},
 	{Name: "complete orders", Act: endOrders},

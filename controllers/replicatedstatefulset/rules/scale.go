@@ -22,7 +22,7 @@ func scale(f *facts.Facts, p *Plan) {
 		return
 	}
 	have := int(*f.Stateful.Spec.Replicas)
-	s := scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.ScaledDown })}
+	s := scalingOf(f)
 	if have > f.Wanted() || len(s.leavers) > 0 {
 		if !s.mayShrink() {
 			waitToShrink(s, p)
@@ -46,6 +46,9 @@ func scale(f *facts.Facts, p *Plan) {
 		stopLeavers(f, p, d)
 		return
 	}
+	if have > f.Wanted() && s.waitForPods(p) {
+		return
+	}
 	if have != f.Wanted() {
 		resize(f, p, have)
 		return
@@ -57,6 +60,11 @@ func scale(f *facts.Facts, p *Plan) {
 type scaling struct {
 	*facts.Facts
 	leavers []*facts.Member
+}
+
+// scalingOf returns the change of the number of members. It has no leavers if none is removed.
+func scalingOf(f *facts.Facts) scaling {
+	return scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.ScaledDown })}
 }
 
 // ordinals returns how many members the scale-down starts from, including those whose pods are
@@ -209,19 +217,24 @@ type departure struct {
 	busy bool
 	// waiting is the reason why the removal is delayed.
 	waiting string
-	// secondaries and primaries are the running members, the highest ordinal first.
-	secondaries, primaries []*facts.Member
+	// stopped are members that do not run and must leave. secondaries and primaries are the running
+	// members. In all three the highest ordinal is first.
+	stopped, secondaries, primaries []*facts.Member
 }
 
 // departureOf returns the progress of members that are being removed.
 func departureOf(leavers []*facts.Member) departure {
 	d := departure{over: true}
 	for _, m := range slices.Backward(leavers) {
-		if hasLeft(m) {
+		if needsNoStop(m) && !m.MustLeave {
 			continue
 		}
 		d.over = false
 		switch {
+		case m.MustLeave && m.Command == nil && whyCannotLeave(m) != "":
+			d.wait(fmt.Sprintf("leave must run in %s, and %s%s", m.Name(), whyCannotLeave(m), HowToSkipLeave))
+		case m.State == record.Idle && m.Command == nil:
+			d.stopped = append(d.stopped, m)
 		case m.State == record.Secondary:
 			d.secondaries = append(d.secondaries, m)
 		case m.State == record.Primary:
@@ -247,9 +260,9 @@ func (d *departure) wait(what string) {
 	}
 }
 
-// hasLeft reports whether nothing must be stopped in a member that is being removed. The pod of a
+// needsNoStop reports whether nothing must be stopped in a member that is being removed. The pod of a
 // silent member is deleted, and its finalizer stays until the kubelet has stopped it.
-func hasLeft(m *facts.Member) bool {
+func needsNoStop(m *facts.Member) bool {
 	switch {
 	case m.State == record.Pending, m.CannotRestart(), m.NeverAnswers():
 		return true
@@ -259,9 +272,9 @@ func hasLeft(m *facts.Member) bool {
 	return m.NodeUnreachable() && !m.Granted
 }
 
-// stopLeavers stops members one after another: secondaries before primaries, the highest ordinal
-// first. If no member stays, the newest copy is stopped last. A primary is stopped when another
-// member can take its role.
+// stopLeavers removes members from the application and stops them, one after another: members that
+// do not run, then secondaries, then primaries, the highest ordinal first. If no member stays, the
+// newest copy is stopped last. A primary is stopped when another member can take its role.
 func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 	if d.waiting != "" {
 		p.WaitFor(v1alpha1.ReasonStopping, d.waiting)
@@ -272,6 +285,8 @@ func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 	}
 	switch {
 	case d.busy:
+	case len(d.stopped) > 0:
+		p.leave(f, d.stopped[0], why)
 	case len(d.secondaries) > 0:
 		stopFollower(f, p, d.secondaries[0], why)
 	case len(d.primaries) == 0:
@@ -281,12 +296,17 @@ func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 			p.stop(f, all.oldest(), why)
 		}
 	default:
-		stopWithSuccessor(f, p, d.primaries[0], why)
+		m := d.primaries[0]
+		if spare := (transfer{Facts: f, primary: m}); m.MustLeave && spare.isSpare(spare.otherPrimaries(), f.HasFollowers()) {
+			p.leave(f, m, why)
+			return
+		}
+		stopWithSuccessor(f, p, m, why)
 	}
 }
 
-// stopFollower stops a secondary that is being removed. Its sequence must be on record first,
-// because the staying members may lack its data.
+// stopFollower stops a secondary that is being removed, after it has left the application. Its
+// sequence must be on record first, because the staying members may lack its data.
 func stopFollower(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 	if f.Wanted() > 0 {
 		p.askVersions(f, []*facts.Member{m})
@@ -294,6 +314,10 @@ func stopFollower(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 			p.WaitFor(v1alpha1.ReasonStopping, "waiting for a response from sequence in "+m.Name())
 			return
 		}
+	}
+	if m.MustLeave {
+		p.leave(f, m, why)
+		return
 	}
 	p.stop(f, m, why)
 }

@@ -239,7 +239,8 @@ func missingOf(f *facts.Facts, all copies) int {
 		return f.Majority() - have
 	}
 	missing := f.Wanted() - have
-	if len(f.Members) > f.Wanted() && len(f.Among(func(m *facts.Member) bool { return m.Retained })) == 0 {
+	surplus := len(f.Members) > f.Wanted() && len(f.Among(func(m *facts.Member) bool { return m.Retained })) == 0
+	if surplus && !scalingOf(f).waitsToLeave() {
 		missing = max(missing, 1) // surplus members are about to be removed, or have ordinals that are not wanted
 	}
 	return missing

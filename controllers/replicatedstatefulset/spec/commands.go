@@ -16,7 +16,7 @@ var (
 	// NeededCommands are the commands that a spec must have. Without an optional command, another
 	// one is used or the task is skipped (see facts.Facts.Command).
 	NeededCommands   = []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandPrimary}
-	OptionalCommands = []string{v1alpha1.CommandSeed, v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandPreStop}
+	OptionalCommands = []string{v1alpha1.CommandSeed, v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandLeave, v1alpha1.CommandPreStop}
 	// commandPurposes end the message about a missing command.
 	commandPurposes = map[string]string{
 		v1alpha1.CommandSequence: "prints how new the data of a member is",
@@ -44,6 +44,11 @@ func StartsPrimary(name string) bool {
 // Starts reports whether a command starts a member or makes a running one primary. If it fails, the
 // member must be stopped before its next start.
 func Starts(name string) bool { return StartsPrimary(name) || name == v1alpha1.CommandSecondary }
+
+// StepsDown reports whether a command ends the role of a member.
+func StepsDown(name string) bool {
+	return name == v1alpha1.CommandStop || name == v1alpha1.CommandDemote
+}
 
 // MaxContainers is higher than a member can have. A foreign pod with our labels may have some ten
 // thousand containers.

@@ -163,7 +163,7 @@ func TestValidate(t *testing.T) {
 // TestValidatePod tests RS-6, RS-31 and RS-61.
 func TestValidatePod(t *testing.T) {
 	const (
-		known  = `supported values: "sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "preStop"`
+		known  = `supported values: "sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "leave", "preStop"`
 		argv   = `Required value: set the program and its arguments, for example ["/status.sh"]`
 		volume = `this name is reserved for a volume of the operator; rename it`
 	)

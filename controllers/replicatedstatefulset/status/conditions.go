@@ -187,6 +187,7 @@ func degraded(f *facts.Facts) metav1.Condition {
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
 	}
+	staying := f.Among((*facts.Member).RefusesToLeave)
 	resisting, unready := f.Among((*facts.Member).RefusesUnparked), f.Among(func(m *facts.Member) bool { return UnreadyTooLong(&f.Clock, m) })
 	untried := recreationRefused(f)
 	undone := facts.WriteUndone(f)
@@ -195,6 +196,8 @@ func degraded(f *facts.Facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, whyResists(f, resisting[0])
 	case len(unready) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonNotServing, whyUnready(unready[0])
+	case len(staying) > 0 && c.Status == metav1.ConditionFalse:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, whyStays(f, staying[0])
 	case secondariesUnready(f).Reason != "" && c.Status == metav1.ConditionFalse:
 		unready := secondariesUnready(f)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unready.Reason, unready.Message
@@ -293,6 +296,12 @@ func whyResists(f *facts.Facts, m *facts.Member) string {
 		"%s of %s %s. To check its status: %s",
 		m.Failure.Command, m.Name(), record.HowFailed(int(m.Failure.Code)), f.StatusCommandLine(m),
 	)
+}
+
+// whyStays states why a scale-down is blocked by the command leave of a member, with the remedies.
+func whyStays(f *facts.Facts, m *facts.Member) string {
+	return fmt.Sprintf("%s is not removed, because leave %s. To see why: %s%s",
+		m.Name(), record.HowFailed(int(m.Failure.Code)), f.CommandLine(m, v1alpha1.CommandLeave), rules.HowToSkipLeave)
 }
 
 // seeded returns condition Seeded: whether a first primary of this epoch runs, or ran and has a

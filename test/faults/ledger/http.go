@@ -36,6 +36,7 @@ func (n *node) api() http.Handler {
 	// Requests of followers to their primary.
 	mux.Handle("POST /join", handler(n.welcome))
 	mux.Handle("POST /pull", handler(n.give))
+	mux.Handle("POST /forget", handler(n.forget))
 	mux.Handle("POST /sum", handler(n.sumAt))
 	return mux
 }

@@ -4,7 +4,7 @@
 // primaries.
 //
 //	ledger supervise   process 1: idle until a command
-//	ledger seed | primary | secondary | promote | demote | stop | status | sequence [PEER...]
+//	ledger seed | primary | secondary | promote | demote | leave | stop | status | sequence [PEER...]
 //	                   a hook: sends a command to process 1, and ends when it is completed
 //	ledger kill        ends the server by SIGKILL, and not process 1
 //	ledger log         prints the copy's entries, also of a stopped one
@@ -39,7 +39,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
 
-const usage = "usage: ledger supervise | seed | primary | secondary | promote | demote | stop | status | sequence [PEER...] | kill | log | client ADDR"
+const usage = "usage: ledger supervise | seed | primary | secondary | promote | demote | leave | stop | status | sequence [PEER...] | kill | log | client ADDR"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -52,7 +52,7 @@ func main() {
 func run(command string, args []string) int {
 	s := readSettings()
 	switch command {
-	case "seed", "primary", "secondary", "promote", "demote", "stop", "status", "sequence", "kill":
+	case "seed", "primary", "secondary", "promote", "demote", "leave", "stop", "status", "sequence", "kill":
 		return hook(s, command, args)
 	case "supervise":
 		supervise(s)

@@ -91,6 +91,9 @@ func (n *node) obey(ctx context.Context, command string, peers []string, crash b
 		n.handOff(ctx)
 		n.startFollowing(others, nil)
 		crashIf(crash)
+	case "leave":
+		n.stop()
+		crashIf(crash)
 	case "stop":
 		crashIf(crash)
 		return n.end()

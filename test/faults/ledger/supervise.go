@@ -111,6 +111,8 @@ func (v *supervisor) carryOut(o order) (out outcome) {
 		} else {
 			out = v.order(s, o)
 		}
+	case "leave":
+		out = v.leave(o)
 	case "stop":
 		out = v.stop(o)
 	default:
