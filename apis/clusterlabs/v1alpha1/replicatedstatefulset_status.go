@@ -150,8 +150,8 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maintenance"
 	Maintenance []MemberMaintenance `json:"maintenance,omitempty"`
-	// Memberships are the members that the application knows, if there is a command leave. A member
-	// is recorded here before it is started. The operator needs it; do not edit it.
+	// Memberships are the members that the application may know, if there is a command leave. A
+	// member is recorded here before it is started. The operator needs it; do not edit it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
@@ -342,6 +342,16 @@ type Membership struct {
 	Pod string `json:"pod"`
 	// State of the membership.
 	State MembershipState `json:"state"`
+	// Failures is how often leave has failed since it was first sent, and ExitCode and LastFailure
+	// are those of the last one.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// ExitCode of the last failure.
+	// +optional
+	ExitCode int32 `json:"exitCode,omitempty"`
+	// LastFailure is the time of the last failure.
+	// +optional
+	LastFailure *metav1.Time `json:"lastFailure,omitempty"`
 }
 
 // MaintenanceState is the state of a member in spec.maintenance.

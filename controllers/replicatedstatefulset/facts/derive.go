@@ -104,11 +104,12 @@ func (f *Facts) setCopyFacts() {
 // or deleted keeps its members.
 func (m *Member) setMembershipFacts(f *Facts) {
 	m.Membership = f.Record.MembershipOf(m.Name())
-	switch m.Membership {
+	removed := m.ScaledDown && f.Wanted() > 0 && f.Configured(v1alpha1.CommandLeave)
+	switch m.Membership.State {
 	case v1alpha1.MembershipJoined:
-		m.MustLeave = m.ScaledDown && f.Wanted() > 0
+		m.MustLeave = removed
 	case v1alpha1.MembershipLeaving:
-		m.MustLeave, m.MustRejoin = m.ScaledDown && f.Wanted() > 0, !m.ScaledDown
+		m.MustLeave, m.MustRejoin = removed, !m.ScaledDown
 	case v1alpha1.MembershipLeft:
 		m.MustRejoin = !m.ScaledDown
 	}

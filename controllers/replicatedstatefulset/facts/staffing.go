@@ -84,6 +84,8 @@ func (f *Facts) whyOutOfPlace(m *Member) string {
 		return "command " + m.Command.Name + " is in progress"
 	case m.Parked:
 		return ""
+	case m.ScaledDown:
+		return "it is being removed"
 	case m.Terminating():
 		return "its pod is being deleted"
 	case m.State == record.Primary, f.IsAtRest(m.State):

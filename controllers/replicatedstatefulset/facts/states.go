@@ -57,7 +57,7 @@ func (m *Member) FailedHere(command string) bool {
 
 // FailedToStepDown reports whether the last failed command was a stop or a demote.
 func (m *Member) FailedToStepDown() bool {
-	return m.Failure != nil && spec.StepsDown(m.Failure.Command)
+	return m.Failure != nil && !spec.Starts(m.Failure.Command)
 }
 
 // RefusesToStepDown reports whether a stop or demote was the last command to fail in the running
@@ -75,9 +75,11 @@ func (m *Member) RefusesToStepDown() bool {
 	return true
 }
 
-// RefusesToLeave reports whether the member must leave the application, and leave was the last
-// command to fail in the running container.
-func (m *Member) RefusesToLeave() bool { return m.MustLeave && m.FailedHere(v1alpha1.CommandLeave) }
+// FailsToLeave reports whether the member must leave the application, and leave has failed
+// failureThreshold times.
+func (f *Facts) FailsToLeave(m *Member) bool {
+	return m.MustLeave && m.Membership.Failures >= *f.Set.Spec.FailureThreshold
+}
 
 // RefusesUnparked reports the same for a member that is not parked.
 func (m *Member) RefusesUnparked() bool { return m.RefusesToStepDown() && !m.Parked }

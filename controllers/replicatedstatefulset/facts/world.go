@@ -204,8 +204,8 @@ type derived struct {
 	// ScaledDown is true if the member is above the wanted number and will be removed. Retained is
 	// true if it is above the wanted number, but stays until another member has its data.
 	Retained, ScaledDown bool
-	// Membership is the state of the member in the application. It is "" if there is no command leave.
-	Membership v1alpha1.MembershipState
+	// Membership is the membership of the member in the application.
+	Membership v1alpha1.Membership
 	// MustLeave is true if command leave must succeed before the member is removed. MustRejoin is
 	// true if the member stays, and leave was sent to it since its last start.
 	MustLeave, MustRejoin bool

@@ -223,16 +223,17 @@ func (r *Record) isOverByStatus(e Ending) bool {
 
 // conclude records how a command ended.
 func (r *Record) conclude(e Ending) {
-	if !e.ExitedZero() {
+	switch {
+	case e.Name == v1alpha1.CommandLeave:
+		r.noteLeave(e.observed, e.Pod, e.result.Code)
+		return
+	case !e.ExitedZero():
 		r.Fail(e.observed, e.RunningCommand, e.result.Code)
 		return
 	}
 	r.addEvent(SucceededAs(e.Name), "%s of %s succeeded", e.Name, e.Pod)
-	switch e.Name {
-	case v1alpha1.CommandStop:
+	if e.Name == v1alpha1.CommandStop {
 		r.clearUnclean(e.UID)
-	case v1alpha1.CommandLeave:
-		r.setMembership(e.Pod, v1alpha1.MembershipLeft)
 	}
 }
 
@@ -245,8 +246,6 @@ func SucceededAs(command string) string {
 		return v1alpha1.EventMemberStopped
 	case v1alpha1.CommandDemote:
 		return v1alpha1.EventDemoted
-	case v1alpha1.CommandLeave:
-		return v1alpha1.EventMemberLeft
 	}
 	return v1alpha1.EventMemberStarted
 }

@@ -24,7 +24,10 @@ func TestRS149Memberships(t *testing.T) {
 		{"a running member joins", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary()), joined, 0},
 		{"an idle member does not", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Idle()), "", 0},
 		{"a running member that has left does not join by itself", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), fixture.Memberships(joined, left)), left, 0},
-		{"nothing is recorded without a command leave", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), three), "", 0},
+		{"an idle member does, if the command is new", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Idle(), fixture.Pod(1).Pending(), inEpoch(1)), joined, 0},
+		{"without the command, a member that may have left stays on record", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), fixture.Memberships(joined, left)), left, 0},
+		{"without the command, until its pod is gone", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), three), "", 0},
+		{"nothing else is recorded without a command leave", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), fixture.Memberships(joined, joined)), "", 0},
 		{"nothing changes while the spec is invalid", fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), three, fixture.With(func(w *facts.World) { w.Invalid = "x" })), leaving, 0},
 		{"leave succeeded, and the member still runs", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), leaves().StatusSince(0, time.Second), three), left, 0},
 		{"leave succeeded, and the program has ended", fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), leaves().StatusSince(7, time.Second), three), left, 0},
@@ -39,9 +42,27 @@ func TestRS149Memberships(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			got := facts.Derive(r.world).Record
-			if got.MembershipOf("rss-db-1") != r.want || len(got.Commands) != r.commands {
-				t.Errorf("the membership is %q, want %q; commands: %v", got.MembershipOf("rss-db-1"), r.want, got.Commands)
+			if got.MembershipOf("rss-db-1").State != r.want || len(got.Commands) != r.commands {
+				t.Errorf("the membership is %q, want %q; commands: %v", got.MembershipOf("rss-db-1").State, r.want, got.Commands)
 			}
 		})
+	}
+}
+
+// inEpoch sets the epoch of a set that was started.
+func inEpoch(epoch int64) fixture.Thing {
+	return fixture.With(func(w *facts.World) { w.Set.Status.Epoch = epoch })
+}
+
+// TestRS149FailuresOfLeave tests that a failed leave is not a failure of a start or stop, whatever its
+// exit code.
+func TestRS149FailuresOfLeave(t *testing.T) {
+	for _, code := range []int{1, 2, 5, 6} {
+		f := facts.Derive(fixture.WorldOf(fixture.LeavingSet(2, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Ends("leave", podexec.Failed, code).StatusSince(0, time.Second),
+			fixture.Memberships(v1alpha1.MembershipJoined, v1alpha1.MembershipLeaving)))
+		got := f.Record.MembershipOf("rss-db-1")
+		if got.Failures != 1 || int(got.ExitCode) != code || got.LastFailure == nil || len(f.Record.Failures) > 0 || f.Fatal() != "" {
+			t.Errorf("code %d: %+v, failures %v, %q", code, got, f.Record.Failures, f.Fatal())
+		}
 	}
 }

@@ -225,28 +225,22 @@ func (p *Plan) startFirstPrimary(f *facts.Facts, m *facts.Member, why string) {
 // stop stops a member, after its labels are changed. A failed stop is retried with backoff, as a
 // start is.
 func (p *Plan) stop(f *facts.Facts, m *facts.Member, why string) {
-	if p.backsOff(f, m, v1alpha1.CommandStop, "") || p.waitsForLabel(f, m) {
+	if m.FailedHere(v1alpha1.CommandStop) && f.Now.Before(m.RetryAt) {
+		p.LookAgain(m.RetryAt.Sub(f.Now))
+		p.WaitFor(
+			v1alpha1.ReasonStopping,
+			fmt.Sprintf(
+				"stop of %s %s; it will be retried",
+				m.Name(), record.HowFailed(int(m.Failure.Code)),
+			),
+		)
+		return
+	}
+	if p.waitsForLabel(f, m) {
 		return
 	}
 	before := slices.Concat(p.dryRun, closingBudget(f, m), label(m, v1alpha1.False, v1alpha1.RoleNone))
 	p.Send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.Name(), why), before...)
-}
-
-// backsOff reports whether a command failed in the running container a moment ago, and is not
-// retried yet. remedy is added to the message.
-func (p *Plan) backsOff(f *facts.Facts, m *facts.Member, name, remedy string) bool {
-	if !m.FailedHere(name) || !f.Now.Before(m.RetryAt) {
-		return false
-	}
-	p.LookAgain(m.RetryAt.Sub(f.Now))
-	p.WaitFor(
-		v1alpha1.ReasonStopping,
-		fmt.Sprintf(
-			"%s of %s %s; it will be retried%s",
-			name, m.Name(), record.HowFailed(int(m.Failure.Code)), remedy,
-		),
-	)
-	return true
 }
 
 // waitsForLabel reports whether a primary that must stop gets its label in this pass, and with it

@@ -65,7 +65,7 @@ func becomesLabelled(f *facts.Facts, m *facts.Member) bool {
 // members that have left the application receive no client traffic.
 func roleLabelsOf(m *facts.Member) (active, role string) {
 	switch {
-	case m.WhyForeign != "", m.Parked, m.Membership == v1alpha1.MembershipLeft:
+	case m.WhyForeign != "", m.Parked, mayHaveLeft(m):
 		return v1alpha1.False, v1alpha1.RoleNone
 	case m.State == record.Primary:
 		return v1alpha1.True, v1alpha1.RolePrimary
@@ -73,6 +73,15 @@ func roleLabelsOf(m *facts.Member) (active, role string) {
 		return v1alpha1.True, v1alpha1.RoleSecondary
 	}
 	return v1alpha1.False, v1alpha1.RoleNone
+}
+
+// mayHaveLeft reports whether the application may have forgotten the member. A primary that is not
+// removed keeps its clients until it is stopped, because it may be the only one.
+func mayHaveLeft(m *facts.Member) bool {
+	if m.MustRejoin && m.State == record.Primary {
+		return false
+	}
+	return m.Membership.State == v1alpha1.MembershipLeaving || m.Membership.State == v1alpha1.MembershipLeft
 }
 
 // roleLabelsStay reports whether the role labels of a pod stay unchanged. They stay while the
@@ -95,7 +104,7 @@ func roleLabelsStay(f *facts.Facts, m *facts.Member) bool {
 
 // shouldStepDown reports whether a running member should stop or be demoted.
 func shouldStepDown(f *facts.Facts, m *facts.Member) bool {
-	if m.ScaledDown || m.Terminating() || !m.UpToDate {
+	if m.ScaledDown || m.MustRejoin || m.Terminating() || !m.UpToDate {
 		return true
 	}
 	return m.State == record.Primary && len(f.Primaries()) > f.WantedPrimaries()

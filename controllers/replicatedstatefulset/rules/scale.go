@@ -17,22 +17,30 @@ func scale(f *facts.Facts, p *Plan) {
 	if !f.MayRunCommands() || !f.HasStatefulSet() || f.TooFew() { // the status reports TooFew
 		return
 	}
+	s := scalingOf(f)
+	s.step(p)
+	if s.shrinks() {
+		p.WaitFor(
+			v1alpha1.ReasonScaling,
+			fmt.Sprintf("scaling down from %d to %d pods", s.ordinals(int(*f.Stateful.Spec.Replicas)), f.Wanted()),
+		)
+	}
+}
+
+// step does the next step of a change of the number of pods.
+func (s scaling) step(p *Plan) {
+	f := s.Facts
 	if kept := listedSurplus(f); len(kept) > 0 {
 		p.WaitFor(v1alpha1.ReasonScaling, "scale-down is blocked while members to remove are in spec.maintenance: "+facts.NamesOf(kept))
 		return
 	}
 	have := int(*f.Stateful.Spec.Replicas)
-	s := scalingOf(f)
-	if have > f.Wanted() || len(s.leavers) > 0 {
+	if s.shrinks() {
 		if !s.mayShrink() {
 			waitToShrink(s, p)
 			return
 		}
 		p.askVersions(f, s.stayersToAsk())
-		p.WaitFor(
-			v1alpha1.ReasonScaling,
-			fmt.Sprintf("scaling down from %d to %d pods", s.ordinals(have), f.Wanted()),
-		)
 	}
 	if retained := f.Among(func(m *facts.Member) bool { return m.Retained }); len(retained) > 0 {
 		p.askVersions(f, f.Among((*facts.Member).CouldBeFirst))
@@ -46,11 +54,11 @@ func scale(f *facts.Facts, p *Plan) {
 		stopLeavers(f, p, d)
 		return
 	}
-	if have > f.Wanted() && s.waitForPods(p) {
+	if s.awaitPods(p, have) {
 		return
 	}
 	if have != f.Wanted() {
-		resize(f, p, have)
+		resize(f, p, have, f.Wanted())
 		return
 	}
 	s.removeSurplus(p)
@@ -65,6 +73,11 @@ type scaling struct {
 // scalingOf returns the change of the number of members. It has no leavers if none is removed.
 func scalingOf(f *facts.Facts) scaling {
 	return scaling{Facts: f, leavers: f.Among(func(m *facts.Member) bool { return m.ScaledDown })}
+}
+
+// shrinks reports whether members are being removed.
+func (s scaling) shrinks() bool {
+	return int(*s.Stateful.Spec.Replicas) > s.Wanted() || len(s.leavers) > 0
 }
 
 // ordinals returns how many members the scale-down starts from, including those whose pods are
@@ -100,9 +113,9 @@ func (s scaling) removeSurplus(p *Plan) {
 // resize sets the replicas of the StatefulSet, and its claim retention policy in the same write.
 // The write is bound to the version that was read, so that a late scale-down does not revert a
 // scale-up.
-func resize(f *facts.Facts, p *Plan, have int) {
+func resize(f *facts.Facts, p *Plan, have, want int) {
 	set := f.Stateful.DeepCopy()
-	replicas := int32(f.Wanted())
+	replicas := int32(want)
 	set.Spec.Replicas = &replicas
 	set.Spec.PersistentVolumeClaimRetentionPolicy = retentionAfterResize(f.World, have)
 	p.Do(action.Chain{{
@@ -296,11 +309,21 @@ func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 			p.stop(f, all.oldest(), why)
 		}
 	default:
-		m := d.primaries[0]
-		if spare := (transfer{Facts: f, primary: m}); m.MustLeave && spare.isSpare(spare.otherPrimaries(), f.HasFollowers()) {
-			p.leave(f, m, why)
-			return
-		}
+		stopPrimary(f, p, d.primaries[0], why)
+	}
+}
+
+// stopPrimary stops a primary that is being removed. If members can follow a primary, it is demoted, so
+// that it runs while it leaves. Otherwise all members are primaries, and it leaves before.
+func stopPrimary(f *facts.Facts, p *Plan, m *facts.Member, why string) {
+	r, follows := transfer{Facts: f, primary: m}, f.Configured(v1alpha1.CommandSecondary)
+	others := r.otherPrimaries()
+	switch {
+	case m.MustLeave && follows && others < f.WantedPrimaries():
+		demoteWithSuccessor(f, p, r, why)
+	case m.MustLeave && !follows && others > 0:
+		p.leave(f, m, why)
+	default:
 		stopWithSuccessor(f, p, m, why)
 	}
 }

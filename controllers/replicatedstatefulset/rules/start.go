@@ -38,6 +38,10 @@ func startFirst(f *facts.Facts, p *Plan) {
 		awaitStatus(f, p, "waiting for a response from status", unsaid)
 		return
 	}
+	if names := leaveUnderWay(f); names != "" {
+		p.WaitFor(v1alpha1.ReasonSeeding, "waiting for the end of leave in "+names+", which may have the newest copy")
+		return
+	}
 	running := f.Among((*facts.Member).IsSecondary)
 	if slices.ContainsFunc(running, func(m *facts.Member) bool { return !m.Parked }) {
 		succeed(f, p, running)

@@ -85,6 +85,11 @@ func endByStatus(f *facts.Facts, p *Plan, m *facts.Member, e record.Ending) {
 			facts.ReasonUnseen,
 			fmt.Sprintf("the outcome of %s is unknown, and status does not show it", e.Name),
 		))
+	case !zero && e.Name == v1alpha1.CommandLeave:
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf("the outcome of leave of %s is unknown; its pod is deleted after the timeout of the command", e.Pod),
+		)
 	case !zero:
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,

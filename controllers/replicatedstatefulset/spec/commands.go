@@ -45,11 +45,6 @@ func StartsPrimary(name string) bool {
 // member must be stopped before its next start.
 func Starts(name string) bool { return StartsPrimary(name) || name == v1alpha1.CommandSecondary }
 
-// StepsDown reports whether a command ends the role of a member.
-func StepsDown(name string) bool {
-	return name == v1alpha1.CommandStop || name == v1alpha1.CommandDemote
-}
-
 // MaxContainers is higher than a member can have. A foreign pod with our labels may have some ten
 // thousand containers.
 const MaxContainers = 4 * bounds.Containers

@@ -187,7 +187,7 @@ func degraded(f *facts.Facts) metav1.Condition {
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
 	}
-	staying := f.Among((*facts.Member).RefusesToLeave)
+	staying := f.Among(f.FailsToLeave)
 	resisting, unready := f.Among((*facts.Member).RefusesUnparked), f.Among(func(m *facts.Member) bool { return UnreadyTooLong(&f.Clock, m) })
 	untried := recreationRefused(f)
 	undone := facts.WriteUndone(f)
@@ -300,8 +300,8 @@ func whyResists(f *facts.Facts, m *facts.Member) string {
 
 // whyStays states why a scale-down is blocked by the command leave of a member, with the remedies.
 func whyStays(f *facts.Facts, m *facts.Member) string {
-	return fmt.Sprintf("%s is not removed, because leave %s. To see why: %s%s",
-		m.Name(), record.HowFailed(int(m.Failure.Code)), f.CommandLine(m, v1alpha1.CommandLeave), rules.HowToSkipLeave)
+	return fmt.Sprintf("%s is not removed, because leave %s. To run it, and see its output: %s%s",
+		m.Name(), record.HowFailed(int(m.Membership.ExitCode)), f.CommandLine(m, v1alpha1.CommandLeave), rules.HowToSkipLeave)
 }
 
 // seeded returns condition Seeded: whether a first primary of this epoch runs, or ran and has a

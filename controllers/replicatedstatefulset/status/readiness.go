@@ -47,7 +47,7 @@ func failsPermanently(f *facts.Facts) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.Members, func(m *facts.Member) bool {
-		return (m.CannotRunHere && !m.Parked) || m.RefusesUnparked() || m.RefusesToLeave() || f.StartsInVain(m)
+		return (m.CannotRunHere && !m.Parked) || m.RefusesUnparked() || f.FailsToLeave(m) || f.StartsInVain(m)
 	})
 }
 

@@ -40,11 +40,11 @@
 = Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-0] secondary [rss-db-1 rss-db-2 rss-db-3] failed []
 
 # replicas is set to 3
+  patch pod rss-db-3: Role, none
   patch status of replicatedstatefulset db: Leave, rss-db-3: scaled down
   exec in pod rss-db-3: Leave, with rss-db-0.db-svc
     rss-db-3: /leave rss-db-0.db-svc = 0
   patch status of replicatedstatefulset db: Learned, leave of rss-db-3 succeeded
-  patch pod rss-db-3: Role, none
   patch status of replicatedstatefulset db: Stop, rss-db-3: scaled down
   exec in pod rss-db-3: Stop, with rss-db-0.db-svc
     rss-db-3: /stop rss-db-0.db-svc = 0
@@ -80,16 +80,17 @@
 # replicas is set to 2
 # rss-db-2 leave fails twice
   patch poddisruptionbudget rss-db: Budget, block evictions during the handover
-  patch pod rss-db-2: Role, none
-  patch status of replicatedstatefulset db: Stop, rss-db-2: scaled down, and rss-db-0 can take over
-  exec in pod rss-db-2: Stop, with rss-db-2.db-svc
-    rss-db-2: /stop rss-db-2.db-svc = 0
-  patch status of replicatedstatefulset db: Learned, stop of rss-db-2 succeeded; rss-db-2 is not primary: status reports that it has stopped
+  patch pod rss-db-2: Role, secondary
+  patch status of replicatedstatefulset db: Demote, rss-db-2: scaled down, and rss-db-0 can take over
+  exec in pod rss-db-2: Demote, with rss-db-2.db-svc
+    rss-db-2: /demote rss-db-2.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, demote of rss-db-2 succeeded; rss-db-2 is not primary: status reports that it is secondary
   patch status of replicatedstatefulset db: Promote, rss-db-0: it has the newest copy of the running members, sequence 20002
   exec in pod rss-db-0: Promote, alone
     rss-db-0: /promote = 0
   patch status of replicatedstatefulset db: Learned, promote of rss-db-0 succeeded
   patch pod rss-db-0: Role, primary
+  patch pod rss-db-2: Role, none
   patch status of replicatedstatefulset db: Leave, rss-db-2: scaled down
   exec in pod rss-db-2: Leave, with rss-db-0.db-svc
     rss-db-2: /leave rss-db-0.db-svc fails
@@ -103,6 +104,10 @@
   exec in pod rss-db-2: Leave, with rss-db-0.db-svc
     rss-db-2: /leave rss-db-0.db-svc = 0
   patch status of replicatedstatefulset db: Learned, leave of rss-db-2 succeeded
+  patch status of replicatedstatefulset db: Stop, rss-db-2: scaled down
+  exec in pod rss-db-2: Stop, with rss-db-0.db-svc
+    rss-db-2: /stop rss-db-0.db-svc = 0
+  patch status of replicatedstatefulset db: Learned, stop of rss-db-2 succeeded
   patch statefulset rss-db: Scale, from 3 to 2
     rss-db-2 is deleted by its StatefulSet
   patch poddisruptionbudget rss-db: Child
@@ -219,13 +224,13 @@
 = Running: ready [rss-db-0 rss-db-1 rss-db-2 rss-db-3] primary [rss-db-0] secondary [rss-db-1 rss-db-2 rss-db-3] failed []
 
 # replicas is set to 2
+  patch pod rss-db-3: Role, none
   patch status of replicatedstatefulset db: Leave, rss-db-3: scaled down
   exec in pod rss-db-3: Leave, with rss-db-0.db-svc
     rss-db-3: /leave rss-db-0.db-svc = 0
   patch status of replicatedstatefulset db: Learned, leave of rss-db-3 succeeded
-  patch pod rss-db-3: Role, none
 # replicas is set to 4
-  patch status of replicatedstatefulset db: Stop, rss-db-3: the application may have forgotten it, and it is wanted again
+  patch status of replicatedstatefulset db: Stop, rss-db-3: the application may have forgotten it, and it is not removed
   exec in pod rss-db-3: Stop, with rss-db-0.db-svc
     rss-db-3: /stop rss-db-0.db-svc = 0
   patch status of replicatedstatefulset db: Learned, stop of rss-db-3 succeeded
@@ -240,13 +245,13 @@
 
 # rss-db-3 leave fails twice
 # replicas is set to 3
+  patch pod rss-db-3: Role, none
   patch status of replicatedstatefulset db: Leave, rss-db-3: scaled down
   exec in pod rss-db-3: Leave, with rss-db-0.db-svc
 # replicas is set to 4
     rss-db-3: /leave rss-db-0.db-svc fails
   patch status of replicatedstatefulset db: Learned, leave of rss-db-3 failed with exit code 1
-  patch pod rss-db-3: Role, none
-  patch status of replicatedstatefulset db: Stop, rss-db-3: the application may have forgotten it, and it is wanted again
+  patch status of replicatedstatefulset db: Stop, rss-db-3: the application may have forgotten it, and it is not removed
   exec in pod rss-db-3: Stop, with rss-db-0.db-svc
     rss-db-3: /stop rss-db-0.db-svc = 0
   patch status of replicatedstatefulset db: Learned, stop of rss-db-3 succeeded
