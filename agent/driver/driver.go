@@ -51,6 +51,14 @@ type Driver interface {
 	StartLimit() time.Duration
 }
 
+// Leaver is a Driver of an application with a list of members.
+type Leaver interface {
+	Driver
+	// Leave makes the application forget this member, which is being removed. The application need not
+	// run, and the data may be missing.
+	Leave(ctx context.Context, primaries []string) error
+}
+
 // Start identifies a start as primary. A later start of the same set is greater, also if the object was
 // deleted and created again on the same claims.
 type Start struct {

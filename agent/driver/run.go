@@ -19,6 +19,7 @@ const (
 	readyLimit    = 4 * time.Second
 	sequenceLimit = 9 * time.Minute
 	stopLimit     = 9 * time.Minute
+	leaveLimit    = 90 * time.Second
 
 	// hardStop is the additional time after which a command that ignores its limit is ended.
 	hardStop = time.Second
@@ -55,10 +56,19 @@ var commands = map[string]command{
 	"demote": {changes: true, run: func(ctx context.Context, d Driver, _ []string, _ io.Writer) error {
 		return d.Demote(ctx)
 	}},
+	"leave":     {limit: leaveLimit, changes: true, run: leave},
 	copyCommand: {limit: copyLimit, changes: true, run: runCopy},
 	"stop": {limit: stopLimit, changes: true, run: func(ctx context.Context, d Driver, _ []string, _ io.Writer) error {
 		return d.Stop(ctx)
 	}},
+}
+
+func leave(ctx context.Context, d Driver, primaries []string, _ io.Writer) error {
+	leaver, ok := d.(Leaver)
+	if !ok {
+		return Errorf(Unimplemented, "this application has no list of members")
+	}
+	return leaver.Leave(ctx, primaries)
 }
 
 // IsCommand reports whether a driver has a command.

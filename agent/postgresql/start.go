@@ -69,7 +69,8 @@ func (s *Server) begin(ctx context.Context, as role) error {
 		return err
 	}
 	// The server gets the environment of the container, which archive commands may need.
-	return processes.Detach(s.log.Output(), []string{"HOME=" + string(s.Private)}, programs.path("postgres"), "-D", s.config.DataDir)
+	_, err = processes.Detach(s.log.Output(), []string{"HOME=" + string(s.Private)}, programs.path("postgres"), "-D", s.config.DataDir)
+	return err
 }
 
 // version returns the version of the data, also of a copy with a mark.

@@ -58,8 +58,9 @@ func Tail(text string) string {
 }
 
 // Detach starts a program that does not keep the output of this command open, because the operator waits
-// until it is closed. The program gets the environment of the container, except that of the agent.
-func Detach(output *os.File, environment []string, path string, args ...string) error {
+// until it is closed. The program gets the environment of the container, except that of the agent. Detach
+// returns its process ID.
+func Detach(output *os.File, environment []string, path string, args ...string) (pid int, err error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	for _, entry := range os.Environ() {
@@ -73,9 +74,9 @@ func Detach(output *os.File, environment []string, path string, args ...string) 
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return err
+		return 0, err
 	}
 	// This process is its parent until the command ends. A zombie would not count as running.
 	go func() { _ = cmd.Wait() }()
-	return nil
+	return cmd.Process.Pid, nil
 }

@@ -82,7 +82,8 @@ func (s *Server) begin(ctx context.Context, args ...string) error {
 	}
 	// The server resolves the name of the primary in its main thread.
 	environment := []string{"RES_OPTIONS=timeout:1 attempts:2"}
-	return processes.Detach(s.log.Output(), environment, program, append([]string{s.Private.Path(configFile)}, args...)...)
+	_, err = processes.Detach(s.log.Output(), environment, program, append([]string{s.Private.Path(configFile)}, args...)...)
+	return err
 }
 
 // checkFolder returns an error if the folder has data that the server would not read.

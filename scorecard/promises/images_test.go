@@ -10,14 +10,16 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+	"github.com/stateful-operator/stateful-operator/test/run/debian"
 	"github.com/stateful-operator/stateful-operator/test/run/dummy"
+	etcd "github.com/stateful-operator/stateful-operator/test/run/etcd/server"
 	postgres "github.com/stateful-operator/stateful-operator/test/run/postgres/server"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
 // writeImages writes the images of the operator and of the promises: an image with a shell that
-// differs from the cluster's own, two with a witness, one with a ledger, Redis and PostgreSQL with their clients, and
+// differs from the cluster's own, two with a witness, one with a ledger, Redis, PostgreSQL and etcd with their clients, and
 // the original's sample application.
 func (w *workshop) writeImages(ctx context.Context) (err error) {
 	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
@@ -37,6 +39,8 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 		{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: w.tar()},
 		{Package: "./test/run/postgres/pgclient", Ref: "localhost/postgresql-client", User: "65532:65532", Tar: w.tar(),
 			Files: []image.File{{Path: "/client", Link: "pgclient"}}},
+		{Package: "./test/run/etcd/etcdclient", Ref: "localhost/etcd-client", User: "65532:65532", Tar: w.tar(),
+			Files: []image.File{{Path: "/client", Link: "etcdclient"}}},
 	}
 	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
 	if err != nil {
@@ -44,29 +48,28 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	}
 	w.Operator = refs[0]
 	i := &w.Images
-	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient = refs[1], refs[2], refs[3], refs[4], refs[5]
+	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6]
 	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
 	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
 		return err
 	}
-	if i.Redis, err = server.Image.Write(ctx, w.tar()); err != nil {
-		return err
-	}
-	if i.PostgreSQL, err = postgres.Image.Write(ctx, w.tar()); err != nil {
-		return err
-	}
-	next := server.Image
-	next.Name += "-next"
-	if i.RedisNext, err = next.Write(ctx, w.tar()); err != nil {
-		return err
-	}
-	next = postgres.Image
-	next.Name += "-next"
-	if i.PostgreSQLNext, err = next.Write(ctx, w.tar()); err != nil {
-		return err
+	for _, s := range []struct {
+		image     debian.Image
+		ref, next *string
+	}{
+		{server.Image, &i.Redis, &i.RedisNext}, {postgres.Image, &i.PostgreSQL, &i.PostgreSQLNext}, {etcd.Image, &i.Etcd, &i.EtcdNext},
+	} {
+		if *s.ref, err = s.image.Write(ctx, w.tar()); err != nil {
+			return err
+		}
+		s.image.Name += "-next"
+		if *s.next, err = s.image.Write(ctx, w.tar()); err != nil {
+			return err
+		}
 	}
 	i.Dummy, err = dummy.Image.Write(ctx, w.tar())
 	i.PostgreSQLSample = "config/samples/applications/postgresql.yaml"
+	i.EtcdSample = "config/samples/applications/etcd.yaml"
 	i.RedisInLines = "config/samples/applications/redis.yaml"
 	i.RedisSample = "config/samples/replicatedstatefulset/redis.yaml"
 	i.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"

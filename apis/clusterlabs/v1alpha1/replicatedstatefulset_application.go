@@ -7,7 +7,7 @@ import (
 )
 
 // ApplicationType is a type of application that the operator can run without commands of the user.
-// +kubebuilder:validation:Enum=PostgreSQL;Redis
+// +kubebuilder:validation:Enum=PostgreSQL;Redis;Etcd
 type ApplicationType string
 
 const (
@@ -17,6 +17,9 @@ const (
 	// ApplicationRedis is Redis 7 and 8, or Valkey 7 to 9, in the upstream image or another image with
 	// the same program.
 	ApplicationRedis ApplicationType = "Redis"
+	// ApplicationEtcd is etcd 3.4 to 3.6, in the upstream image or another image with the same
+	// program.
+	ApplicationEtcd ApplicationType = "Etcd"
 )
 
 // ApplicationPolicy makes the operator fill the fields of the set that run an application: commands,
@@ -25,15 +28,16 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",fieldPath=".type",message="is immutable, because the data on the volumes is of this type; create another set, and copy the data"
 // +kubebuilder:validation:XValidation:rule="!has(self.postgreSQL) || self.type == 'PostgreSQL'",fieldPath=".postgreSQL",message="requires type PostgreSQL; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",message="requires type Redis; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.etcd) || self.type == 'Etcd'",fieldPath=".etcd",message="requires type Etcd; remove it"
 type ApplicationPolicy struct {
 	// Type of the application. It is immutable.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis","urn:alm:descriptor:com.tectonic.ui:select:Etcd"}
 	Type ApplicationType `json:"type"`
 
 	// CredentialsSecret is the Secret with the passwords. For PostgreSQL it has the keys password
 	// (of the superuser postgres) and replicationPassword (of the role replicator). For Redis it
-	// has the key password (of the user default). It is mounted into the container in which
-	// commands run.
+	// has the key password (of the user default), and for etcd the key password (of the user root). It
+	// is mounted into the container in which commands run.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:io.kubernetes:Secret"}
@@ -49,6 +53,23 @@ type ApplicationPolicy struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Redis",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
 	Redis *RedisPolicy `json:"redis,omitempty"`
+
+	// Etcd has the options of type Etcd. Defaults to the settings of etcd.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="etcd",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Etcd *EtcdPolicy `json:"etcd,omitempty"`
+}
+
+// EtcdPolicy has the options of etcd.
+type EtcdPolicy struct {
+	// Settings are flags of etcd without dashes in front, for example quota-backend-bytes. Those on
+	// which the set depends are refused, for example initial-cluster. A change recreates the members,
+	// one at a time. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settings",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // PostgreSQLPolicy has the options of PostgreSQL.
@@ -117,6 +138,9 @@ type AgentStatus struct {
 func (p *PodPolicy) CommandContainer() int {
 	return max(0, slices.IndexFunc(p.Containers, func(c corev1.Container) bool { return c.Name == p.Container }))
 }
+
+// MembersServiceName returns the name of the headless Service of all members.
+func (s *ReplicatedStatefulSet) MembersServiceName() string { return s.Name + "-svc" }
 
 // PrimaryServiceName returns the name of the Service of the primaries.
 func (s *ReplicatedStatefulSet) PrimaryServiceName() string { return s.Name + "-primary" }

@@ -45,7 +45,9 @@ func Fill(set *v1alpha1.ReplicatedStatefulSet) {
 		_ = json.Unmarshal(raw.Raw, &f.template)
 	}
 	if fill, ok := applications[set.Spec.Application.Type]; ok {
-		f.set.Spec.Primaries = ptr.To(ptr.Deref(f.set.Spec.Primaries, 1))
+		if hasOnePrimary(set.Spec.Application.Type) {
+			f.set.Spec.Primaries = ptr.To(ptr.Deref(f.set.Spec.Primaries, 1))
+		}
 		fill(&f)
 	}
 }
@@ -62,7 +64,11 @@ func Filled(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet
 var applications = map[v1alpha1.ApplicationType]func(*filling){
 	v1alpha1.ApplicationPostgreSQL: (*filling).postgreSQL,
 	v1alpha1.ApplicationRedis:      (*filling).redis,
+	v1alpha1.ApplicationEtcd:       (*filling).etcd,
 }
+
+// hasOnePrimary reports whether an application has one primary, which the operator selects.
+func hasOnePrimary(t v1alpha1.ApplicationType) bool { return t != v1alpha1.ApplicationEtcd }
 
 // filling is a set that is being filled.
 type filling struct {
@@ -77,7 +83,12 @@ type filling struct {
 const (
 	statusTimeout  = "10s"
 	commandTimeout = "10m"
+	// leaveTimeout is short, because no first primary is chosen before leave has ended.
+	leaveTimeout = "2m"
 )
+
+// startArgument identifies a start as primary.
+const startArgument = "--start=$(RSS_CREATED).$(RSS_EPOCH)"
 
 // agent sets process 1 of the container, and how the agent comes into the pod.
 func (f *filling) agent(name string) {

@@ -42,6 +42,9 @@ func TestFilledSets(t *testing.T) {
 			s.Spec.Application.PostgreSQL = &v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"log_line_prefix": "$(POD_NAME) "}}
 			s.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{Member: &v1alpha1.MemberTLS{ServerSecret: "cert"}}}
 		}),
+		"etcd.yaml": fixture.Etcd(func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Application.Etcd = &v1alpha1.EtcdPolicy{Settings: map[string]string{"auto-compaction-retention": "8h"}}
+		}),
 		"redis.yaml": fixture.Redis(),
 		"redis-options.yaml": fixture.Redis(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Redis = &v1alpha1.RedisPolicy{MinReplicasToWrite: 1, Settings: map[string]string{"maxmemory": "1gb"}}

@@ -26,7 +26,7 @@ func (f *filling) redis() {
 	f.port(redis, redisPort)
 	f.readiness(redis)
 	f.security(redisUser)
-	f.commands(redis, "--start=$(RSS_CREATED).$(RSS_EPOCH)")
+	f.commands(redis, startArgument)
 }
 
 // validateRedis checks what only Redis requires.

@@ -27,7 +27,7 @@ func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.Er
 		return field.ErrorList{field.NotSupported(at.Child("type"), spec.Application.Type, slices.Sorted(maps.Keys(validations)))}
 	}
 	var errs field.ErrorList
-	if p := ptr.Deref(spec.Primaries, 1); p > 1 {
+	if p := ptr.Deref(spec.Primaries, 1); p > 1 && hasOnePrimary(spec.Application.Type) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), p, string(spec.Application.Type)+" has one primary; set it to 1, or remove it"))
 	}
 	if why := apivalidation.NameIsDNSSubdomain(spec.Application.CredentialsSecret, false); len(why) > 0 {
@@ -41,6 +41,7 @@ func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.Er
 var validations = map[v1alpha1.ApplicationType]func(*v1alpha1.ReplicatedStatefulSetSpec, *field.Path) field.ErrorList{
 	v1alpha1.ApplicationPostgreSQL: validatePostgreSQL,
 	v1alpha1.ApplicationRedis:      validateRedis,
+	v1alpha1.ApplicationEtcd:       validateEtcd,
 }
 
 // maxSecondaries is the max number of secondaries for which a primary can wait.
@@ -105,6 +106,9 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) (texts []string) {
 	}
 	if o := set.Spec.Application.Redis; o != nil {
 		warn("redis.minReplicasToWrite", o.MinReplicasToWrite, "writes are refused")
+	}
+	if set.Spec.Application.Type == v1alpha1.ApplicationEtcd && replicas > 0 && replicas%2 == 0 {
+		texts = append(texts, fmt.Sprintf("spec.replicas is %d: %d members of etcd survive the loss of as many members as %d; set an odd number", replicas, replicas, replicas-1))
 	}
 	return texts
 }

@@ -18,6 +18,12 @@ func options(o v1alpha1.PostgreSQLPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Application.PostgreSQL = &o }
 }
 
+func ofEtcd(flags map[string]string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Application.Type, s.Spec.Application.Etcd, s.Spec.Primaries = v1alpha1.ApplicationEtcd, &v1alpha1.EtcdPolicy{Settings: flags}, nil
+	}
+}
+
 func ofRedis(o v1alpha1.RedisPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.Application.Type, s.Spec.Application.Redis = v1alpha1.ApplicationRedis, &o
@@ -32,7 +38,7 @@ func TestInvalidApplications(t *testing.T) {
 		{"a valid one", "", func(*v1alpha1.ReplicatedStatefulSet) {}},
 		{"no agent on record", "", func(s *v1alpha1.ReplicatedStatefulSet) { s.Status.Agent = nil }},
 		{"options", "", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"shared_buffers": "256MB"}})},
-		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "Etcd", "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Type = "Oracle"
 			s.Spec.Pod.Commands = filled(fixture.PostgreSQL()).Spec.Pod.Commands
 		}},
@@ -57,6 +63,20 @@ func TestInvalidApplications(t *testing.T) {
 		{"two primaries of Redis", "spec.primaries: Invalid value: 2: Redis has one primary", func(s *v1alpha1.ReplicatedStatefulSet) {
 			ofRedis(v1alpha1.RedisPolicy{})(s)
 			s.Spec.Primaries = new(int32(2))
+		}},
+		{"etcd", "", ofEtcd(map[string]string{"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8h"})},
+		{"a refused flag of etcd", "spec.application.etcd.settings[initial-cluster]: Forbidden: the agent manages the members; remove or correct it", ofEtcd(map[string]string{"initial-cluster": "a"})},
+		{"one primary of etcd", "spec.primaries: Invalid value: 1: etcd elects its leader, and all members are primaries; remove it", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofEtcd(nil)(s)
+			s.Spec.Primaries = new(int32(1))
+		}},
+		{"secondaries of etcd", "spec.pod.commands[secondary]: Forbidden: etcd elects", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofEtcd(nil)(s)
+			s.Spec.Pod.Commands = map[string]v1alpha1.Command{"secondary": {Command: []string{"/x"}}}
+		}},
+		{"TLS of etcd", "spec.TLS: Forbidden: type Etcd does not support TLS yet", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofEtcd(nil)(s)
+			s.Spec.TLS = &v1alpha1.TLSPolicy{}
 		}},
 		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},
 		{"a refused setting of Redis", "spec.application.redis.settings[appendonly]: Forbidden: the position", ofRedis(v1alpha1.RedisPolicy{Settings: map[string]string{"appendonly": "yes"}})},
@@ -105,6 +125,10 @@ func TestWarningsOfCommitsThatWait(t *testing.T) {
 	set := fixture.Redis(ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 1}), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) })
 	if got := application.Warnings(set); len(got) != 1 || !strings.Contains(got[0], "redis.minReplicasToWrite is 1") {
 		t.Errorf("Redis: %v", got)
+	}
+	set = fixture.Etcd(func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(4)) })
+	if got := application.Warnings(set); len(got) != 1 || !strings.Contains(got[0], "4 members of etcd survive the loss of as many members as 3") {
+		t.Errorf("etcd: %v", got)
 	}
 	if got := application.Warnings(fixture.PostgreSQL()); len(got) > 0 {
 		t.Errorf("without options: %v", got)

@@ -14,7 +14,7 @@ import (
 func StatefulSetName(set *v1alpha1.ReplicatedStatefulSet) string { return "rss-" + set.Name }
 
 // ServiceName returns the name of the headless Service of all members.
-func ServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-svc" }
+func ServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.MembersServiceName() }
 
 // ActiveServiceName returns the name of the Service of the primaries and secondaries.
 func ActiveServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-active" }

@@ -84,6 +84,9 @@ type Images struct {
 	// PostgreSQL and PostgreSQLNext are images of the server. PostgreSQLClient is an image of
 	// test/run/postgres/pgclient. PostgreSQLSample is the path of the sample.
 	PostgreSQL, PostgreSQLNext, PostgreSQLClient, PostgreSQLSample string
+	// Etcd and EtcdNext are images of the server. EtcdClient is an image of test/run/etcd/etcdclient.
+	// EtcdSample is the path of the sample.
+	Etcd, EtcdNext, EtcdClient, EtcdSample string
 	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string

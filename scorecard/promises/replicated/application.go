@@ -29,6 +29,8 @@ type application struct {
 	count func(password string) []string
 	// durable is true if an acknowledged entry is on disk.
 	durable bool
+	// many is true if all members are primaries.
+	many bool
 	// set changes a setting.
 	set func(*v1alpha1.ApplicationPolicy)
 }
@@ -60,7 +62,7 @@ func (a application) create(ctx context.Context, c *kit.Cluster) *database {
 	passwords, set := openSample(c, a.sample, &corev1.Secret{})
 	d := &database{
 		replica: &replica{Cluster: c}, container: a.container, process: a.process, count: a.count(passwords.StringData["password"]),
-		sequence: []string{"/opt/stateful-operator/agent", a.driver, "sequence"}, images: a.images, durable: a.durable,
+		sequence: []string{"/opt/stateful-operator/agent", a.driver, "sequence"}, images: a.images, durable: a.durable, many: a.many,
 	}
 	c.Put(ctx, passwords)
 	d.createSample(ctx, set, a.images[0])

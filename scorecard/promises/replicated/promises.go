@@ -29,6 +29,7 @@ var Promises = []kit.Promise{
 	kit.Long(ledgers("RS-33 RS-37 RS-46 RS-57 deliberate operations of users on Redis", redis)),
 	ledgers("RS-149 RS-150 a member leaves before it is removed, and joins again if it stays", leaves),
 	kit.Long(ledgers("RS-141 PostgreSQL in 25 lines loses no acknowledged row", lives(postgreSQL))),
+	kit.Long(ledgers("RS-151 etcd in 25 lines loses no acknowledged entry, and forgets members that are removed", etcdLives)),
 	kit.Long(ledgers("RS-145 Redis in 25 lines loses no write for which WAIT has returned", lives(redisInLines))),
 	kit.Long(kit.Promise{Name: "RS-147 no acknowledged row of PostgreSQL is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(postgreSQL)}),
 	kit.Long(kit.Promise{Name: "RS-148 no acknowledged write of Redis is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(redisInLines)}),

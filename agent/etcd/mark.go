@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stateful-operator/stateful-operator/agent/files"
+)
+
+// markFile is the file with the mark of a copy.
+const markFile = "member.json"
+
+// mark is the state of a copy. It is written before the data is changed.
+type mark struct {
+	State state `json:"state"`
+	// Cluster and Member are the IDs that etcd has assigned.
+	Cluster string `json:"cluster,omitempty"`
+	Member  string `json:"member,omitempty"`
+}
+
+// state is the state of a copy. It is "" if no command has started a server with it.
+type state string
+
+const (
+	// stateCreating: a new cluster is being created. It has no data of clients yet.
+	stateCreating state = "being created"
+	// stateJoining: the member receives the data of the cluster.
+	stateJoining state = "joining"
+	// stateMember: the member votes.
+	stateMember state = "member"
+	// stateLeft: the member was removed from the cluster.
+	stateLeft state = "left"
+)
+
+func (s *Server) markPath() string { return filepath.Join(s.config.DataDir, markFile) }
+
+// mark returns the mark of the copy.
+func (s *Server) mark() (m mark, err error) {
+	text, err := os.ReadFile(s.markPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return mark{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		return m, fmt.Errorf("read %s: %w", s.markPath(), err)
+	}
+	return m, nil
+}
+
+// setMark writes the mark, and returns when it is on disk.
+func (s *Server) setMark(m mark) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return files.WriteDurably(s.markPath(), text)
+}
+
+// discard removes the data of the copy. The mark must be that of a copy without data.
+func (s *Server) discard() error {
+	if err := os.RemoveAll(s.folder()); err != nil {
+		return err
+	}
+	return files.SyncFolder(s.config.DataDir)
+}

@@ -1,0 +1,219 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/etcd/gateway"
+	"github.com/stateful-operator/stateful-operator/agent/etcd/settings"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
+	"github.com/stateful-operator/stateful-operator/agent/secrets"
+)
+
+// Name is the type of the application in the arguments of the agent.
+const Name = "etcd"
+
+// processName is the name of a server, and of its program.
+const processName = "etcd"
+
+// Server is the driver for etcd.
+type Server struct {
+	driver.Member
+	config settings.Config
+	start  driver.Start
+	log    *driver.Log
+}
+
+var (
+	_ driver.Driver = &Server{}
+	_ driver.Leaver = &Server{}
+)
+
+// New returns the driver that the environment configures.
+func New(log *driver.Log, start driver.Start) (*Server, error) {
+	config, err := settings.Decode(os.Getenv(settings.Variable))
+	if err != nil {
+		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+	}
+	member, err := driver.NewMember(Name, config.Common)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Member: member, config: config, start: start, log: log}, nil
+}
+
+func servers() ([]processes.Process, error) { return processes.Named(processName) }
+
+// running reports whether any process of a server exists in this PID namespace, which is that of the
+// container.
+func (s *Server) running() (bool, error) {
+	found, err := servers()
+	return len(found) > 0, err
+}
+
+// folder returns the folder in which etcd creates its own.
+func (s *Server) folder() string { return filepath.Join(s.config.DataDir, "etcd") }
+
+// hasData reports whether etcd has created its folders.
+func (s *Server) hasData() (bool, error) {
+	_, err := os.Stat(filepath.Join(s.folder(), "member"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// host returns the name of this member for others.
+func (s *Server) host() string { return s.Name + "." + s.config.Service }
+
+func (s *Server) peerURL() string { return s.url(s.host(), s.config.PeerPort()) }
+
+func (s *Server) url(host string, port int32) string { return "http://" + address(host, port) }
+
+func address(host string, port int32) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// listenHost returns the address at which the server listens: all addresses of both families, if the
+// machine has both.
+func (s *Server) listenHost() string {
+	if s.config.ListenAddresses != "*" {
+		return s.config.ListenAddresses
+	}
+	l, err := net.Listen("tcp6", "[::]:0")
+	if err != nil {
+		return "0.0.0.0"
+	}
+	l.Close()
+	return "::"
+}
+
+// localHost returns the address of the own server.
+func (s *Server) localHost() string {
+	switch host := s.listenHost(); host {
+	case "::":
+		return "::1"
+	case "0.0.0.0":
+		return "127.0.0.1"
+	default:
+		return host
+	}
+}
+
+// local returns a client of the own server.
+func (s *Server) local() (*gateway.Client, error) { return s.client(s.localHost()) }
+
+// client returns a client of a member.
+func (s *Server) client(host string) (*gateway.Client, error) {
+	password, err := secrets.Password(s.config.CredentialsDir, settings.PasswordKey)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(address(host, s.config.Port), password), nil
+}
+
+// healthLimit is the time for one query of the health.
+const healthLimit = 2 * time.Second
+
+// health queries the own server, which answers without a majority, too. It returns an error if the server
+// does not answer.
+func (s *Server) health(ctx context.Context) (healthy bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(s.localHost(), s.config.MetricsPort())+"/health", http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK, nil
+}
+
+// answers returns an error if the own server does not answer.
+func (s *Server) answers(ctx context.Context) error {
+	_, err := s.health(ctx)
+	return err
+}
+
+// Ready returns an error if the server does not have a majority.
+func (s *Server) Ready(ctx context.Context) error {
+	healthy, err := s.health(ctx)
+	if err == nil && !healthy {
+		err = errors.New("the server has no leader, or an alarm: see the log of the container")
+	}
+	return err
+}
+
+// Sequence returns 1 if this copy is a member of the cluster, and 0 if it is not.
+func (s *Server) Sequence(context.Context) (uint64, error) {
+	m, err := s.mark()
+	if err != nil {
+		return 0, err
+	}
+	if m.State == stateMember {
+		return 1, nil
+	}
+	return 0, s.checkForeign(m)
+}
+
+// checkForeign returns an error if the folder has data that no command of the agent has created.
+func (s *Server) checkForeign(m mark) error {
+	found, err := s.hasData()
+	if err == nil && found && m.State == "" {
+		return driver.Errorf(driver.NotInstalled, "%s has data of another etcd, and no %s: move the data away, and restore a snapshot of it into the set",
+			s.folder(), markFile)
+	}
+	return err
+}
+
+// Status returns the state of the server. If it does not answer, it is queried again until the time is
+// over.
+func (s *Server) Status(ctx context.Context) (driver.Code, error) {
+	for {
+		running, err := s.running()
+		if err != nil {
+			return driver.Failed, err
+		}
+		if !running {
+			return driver.Stopped, nil
+		}
+		m, err := s.mark()
+		if err != nil {
+			return driver.Failed, err
+		}
+		if m.State != stateMember {
+			return driver.Failed, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
+		}
+		if err = s.answers(ctx); err == nil {
+			return driver.Primary, nil
+		}
+		if !driver.Pause(ctx) {
+			return driver.Failed, fmt.Errorf("the server does not answer: %w", err)
+		}
+	}
+}
+
+var errRoles = driver.Errorf(driver.NotConfigured, "etcd elects its leader: all members are primaries, and there are no commands secondary, promote and demote")
+
+// Secondary is not supported.
+func (s *Server) Secondary(context.Context, []string) error { return errRoles }
+
+// Promote is not supported.
+func (s *Server) Promote(context.Context) error { return errRoles }
+
+// Demote is not supported.
+func (s *Server) Demote(context.Context) error { return errRoles }
+
+// Maintain does nothing: the password is that of the cluster.
+func (s *Server) Maintain(context.Context) error { return nil }

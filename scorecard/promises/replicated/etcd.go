@@ -1,0 +1,89 @@
+package replicated
+
+import (
+	"context"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
+)
+
+func etcd(c *kit.Cluster) application {
+	return application{
+		sample: c.EtcdSample, images: []string{c.Etcd, c.EtcdNext}, client: c.EtcdClient, container: "etcd", process: "etcd", driver: "etcd", port: "2379",
+		passwordVariable: "ETCD_PASSWORD", durable: true, many: true,
+		count: func(password string) []string {
+			return []string{"sh", "-c", `etcdctl --user "root:$1" --endpoints 127.0.0.1:2379 get entry: --prefix --keys-only --consistency s | grep -c entry: || true`, "sh", password}
+		},
+		set: func(p *v1alpha1.ApplicationPolicy) {
+			p.Etcd.Settings = map[string]string{"auto-compaction-retention": "4h"}
+		},
+	}
+}
+
+// etcdLives runs the sample of etcd, and does to it what happens in its life while a client writes. No
+// acknowledged entry may be missing.
+func etcdLives(ctx context.Context, c *kit.Cluster) {
+	a := etcd(c)
+	d := a.create(ctx, c)
+	first := d.set.Status.Members.Primary[0]
+	settled := func(do func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) {
+			d.whole(ctx)
+			do(ctx)
+			d.whole(ctx)
+		}
+	}
+	d.during(ctx, []act{
+		{"kill -9 of a server", settled(func(ctx context.Context) { d.killServers(ctx, first) })},
+		{"kubectl delete of a pod", settled(func(ctx context.Context) {
+			old := d.pod(ctx, first)
+			d.Remove(ctx, old)
+			d.anotherPod(ctx, old)
+		})},
+		{"kubectl delete --now of a pod", settled(func(ctx context.Context) { d.anotherPod(ctx, d.deletePod(ctx, first)) })},
+		{"an eviction", settled(func(ctx context.Context) { d.evictedUntilGone(ctx, d.pod(ctx, first)) })},
+		{"the loss of a volume", settled(func(ctx context.Context) {
+			claim := &corev1.PersistentVolumeClaim{}
+			claim.Namespace, claim.Name = d.Namespace, "data-"+first
+			d.Check(d.Client.Delete(ctx, claim))
+			d.anotherPod(ctx, d.deletePod(ctx, first))
+		})},
+		{"the deletion of all pods", settled(func(ctx context.Context) {
+			d.Check(d.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(d.Namespace), client.MatchingLabels{v1alpha1.LabelApp: d.set.Name}, client.GracePeriodSeconds(1)))
+		})},
+		{"lights out", settled(func(ctx context.Context) {
+			for name := range d.lives(ctx) {
+				d.killServers(ctx, name)
+			}
+		})},
+		{"a change of a setting", settled(func(ctx context.Context) {
+			before := d.lives(ctx)
+			d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { a.set(s.Spec.Application) })
+			d.renewed(ctx, before)
+		})},
+		{"another image", settled(func(ctx context.Context) {
+			before := d.lives(ctx)
+			d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = a.images[1] })
+			d.renewed(ctx, before)
+		})},
+		{"from three members to one to three", settled(func(ctx context.Context) {
+			d.resize(ctx, 1)
+			d.Expect(d.set.Status.Memberships).To(HaveLen(1))
+			d.grows(ctx) // one member has a majority only if the others were removed from the cluster
+			d.resize(ctx, 3)
+		})},
+		d.fromZero(),
+		d.recreated(func(ctx context.Context) {
+			_, set := openSample(c, a.sample, &corev1.Secret{})
+			d.createSample(ctx, set, a.images[0])
+		}),
+	})
+	d.whole(ctx)
+	d.judges(ctx)
+	d.agree(ctx)
+}
