@@ -16,20 +16,8 @@ import (
 // Primary starts a member while others run. If the cluster does not know the data of this member, the
 // member joins as a new one.
 func (s *Server) Primary(ctx context.Context, primaries []string) error {
-	m, err := s.mark()
-	if err != nil {
-		return err
-	}
-	running, err := s.running()
-	switch {
-	case err != nil:
-		return err
-	case running && m.State == stateMember:
-		return s.answers(ctx)
-	case running:
-		return fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
-	}
-	if err := s.checkForeign(m); err != nil {
+	m, runs, err := s.prepare(ctx)
+	if err != nil || runs {
 		return err
 	}
 	peer, cluster, err := s.find(ctx, primaries)
@@ -60,6 +48,9 @@ func (s *Server) find(ctx context.Context, primaries []string) (*gateway.Client,
 			return nil, gateway.Cluster{}, clientErr
 		}
 		cluster, memberErr := client.Members(ctx)
+		for gateway.Is(memberErr, "leader changed") && driver.Pause(ctx) {
+			cluster, memberErr = client.Members(ctx)
+		}
 		if memberErr == nil {
 			return client, cluster, nil
 		}
@@ -195,5 +186,5 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 			return err
 		}
 	}
-	return s.Stop(ctx) // it ends by itself a moment later
+	return s.Stop(ctx) // etcd would also end a removed member, after a second
 }

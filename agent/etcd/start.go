@@ -82,27 +82,34 @@ func (s *Server) undoStart(err error) error {
 
 // Seed starts the first member: with its data, or as a new cluster of one member if it has none.
 func (s *Server) Seed(ctx context.Context) error {
-	m, err := s.mark()
-	if err != nil {
-		return err
-	}
-	running, err := s.running()
+	m, runs, err := s.prepare(ctx)
 	switch {
-	case err != nil:
+	case err != nil, runs:
 		return err
-	case running && m.State == stateMember:
-		return s.answers(ctx)
-	case running:
-		return fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
 	case m.State == stateMember:
 		return s.launch(ctx)
 	case m.State == stateLeft:
 		return driver.Errorf(driver.NotInstalled, "this member has left its cluster, which may have newer data: to create a new cluster, delete the claim of %s", s.Name)
 	}
-	if err := s.checkForeign(m); err != nil {
-		return err
-	}
 	return s.create(ctx)
+}
+
+// prepare returns the mark of a copy that is to be started. runs is true if it runs as a member already.
+func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
+	m, err = s.mark()
+	if err != nil {
+		return m, false, err
+	}
+	running, err := s.running()
+	switch {
+	case err != nil:
+		return m, false, err
+	case running && m.State == stateMember:
+		return m, true, s.answers(ctx)
+	case running:
+		return m, false, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
+	}
+	return m, false, s.checkForeign(m)
 }
 
 // create creates a new cluster of this member.

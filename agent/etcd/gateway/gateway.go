@@ -180,7 +180,7 @@ func (c *Client) Members(ctx context.Context) (Cluster, error) {
 	return Cluster{ID: found.Header.ClusterID, Members: found.Members}, err
 }
 
-// State is what a member reports about itself. The fields are IDs.
+// State is the state of a member, by its own report. The fields are IDs.
 type State struct{ Member, Cluster, Leader string }
 
 // State returns the state of the asked member. The leader is "0" if there is none.

@@ -126,10 +126,6 @@ func TestWarningsOfCommitsThatWait(t *testing.T) {
 	if got := application.Warnings(set); len(got) != 1 || !strings.Contains(got[0], "redis.minReplicasToWrite is 1") {
 		t.Errorf("Redis: %v", got)
 	}
-	set = fixture.Etcd(func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(4)) })
-	if got := application.Warnings(set); len(got) != 1 || !strings.Contains(got[0], "4 members of etcd survive the loss of as many members as 3") {
-		t.Errorf("etcd: %v", got)
-	}
 	if got := application.Warnings(fixture.PostgreSQL()); len(got) > 0 {
 		t.Errorf("without options: %v", got)
 	}

@@ -75,6 +75,11 @@ func (m *Member) RefusesToStepDown() bool {
 	return true
 }
 
+// LeavesAsPrimary reports whether the member must leave before it is stopped, although it is primary.
+func (f *Facts) LeavesAsPrimary(m *Member) bool {
+	return m.MustLeave && !f.Configured(v1alpha1.CommandSecondary)
+}
+
 // FailsToLeave reports whether the member must leave the application, and leave has failed
 // failureThreshold times.
 func (f *Facts) FailsToLeave(m *Member) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// MembershipOf returns the membership of a member in the application. Its state is "" if the member is
-// not known to have joined, or if there is no command leave.
+// MembershipOf returns the membership of a member in the application. Its state is "" if there is no
+// entry: the member was never started, or there is no command leave.
 func (r *Record) MembershipOf(pod string) v1alpha1.Membership {
 	for _, m := range r.Memberships {
 		if m.Pod == pod {

@@ -269,6 +269,29 @@ func (p *Plan) demote(f *facts.Facts, m *facts.Member, why string) {
 	p.Send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.Handover, before...)
 }
 
+// HowToSkipLeave ends a message with the remedy if leave cannot succeed.
+const HowToSkipLeave = ". To remove the member although the application may not have forgotten it, remove spec.pod.commands[leave]"
+
+// leave runs command leave in a member that is being removed, while a member is primary. The member
+// gets no clients any more. A failed leave is retried with backoff.
+func (p *Plan) leave(f *facts.Facts, m *facts.Member, why string) {
+	if len(f.Primaries()) == 0 {
+		p.WaitFor(v1alpha1.ReasonScaling, "leave runs in "+m.Name()+" when a member is primary")
+		return
+	}
+	if x := m.Membership; x.Failures > 0 && x.LastFailure != nil {
+		p.WaitFor(v1alpha1.ReasonScaling, fmt.Sprintf("leave of %s %s; it will be retried%s", m.Name(), record.HowFailed(int(x.ExitCode)), HowToSkipLeave))
+		if wait := x.LastFailure.Add(spec.Backoff(int(x.Failures))).Sub(f.Now); wait > 0 {
+			p.LookAgain(wait)
+			return
+		}
+	}
+	if p.waitsForLabel(f, m) {
+		return
+	}
+	p.Send(f, m, v1alpha1.CommandLeave, v1alpha1.CommandLeave, fmt.Sprintf("%s: %s", m.Name(), why), label(m, v1alpha1.False, v1alpha1.RoleNone)...)
+}
+
 // deletePod deletes a pod. The StatefulSet recreates it with the same data.
 func deletePod(m *facts.Member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.Pod, Reason: reason, Detail: detail}}

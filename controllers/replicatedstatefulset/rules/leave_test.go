@@ -50,6 +50,8 @@ func TestRS149Leave(t *testing.T) {
 		{"a primary hands over its role and leaves afterwards", world(fixture.Pod(0).Secondary().Sequence("9"), fixture.Pod(1).Secondary().Sequence("9"),
 			fixture.Pod(2).Primary().Answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), three), []string{"2: Demote, with 2"}},
 		{"a spare primary leaves before it is stopped", all(primary("9"), fixture.Pod(1).Primary(), fixture.Pod(2).Primary(), three), []string{"2: Leave, with 0 1 2"}},
+		{"a spare primary in which leave failed is not stopped", all(primary("9"), fixture.Pod(1).Primary(), unlabelled(fixture.Pod(2).Primary()), failedToLeave(3, time.Second)), nil},
+		{"no primary leaves while no member that stays is primary", all(fixture.Pod(0).Idle().Sequence("9"), fixture.Pod(1).Pending(), fixture.Pod(2).Primary(), three), []string{"0: Primary, with 2"}},
 		{"a spare primary that has left is stopped", all(primary("9"), fixture.Pod(1).Primary(), unlabelled(fixture.Pod(2).Primary()), fixture.Memberships(joined, joined, left)), []string{"2: Stop, with 0 1 2"}},
 		{"no leave when the set is stopped", fixture.WorldOf(fixture.LeavingSet(3, 1), primary("9"), secondary("9"), fixture.Pod(2).Secondary().Sequence("9"), three, fixture.Replicas(0)), []string{"2: Stop, with 0"}},
 		{"no leave when the object is deleted", fixture.WorldOf(fixture.LeavingSet(3, 1), primary("9"), secondary("9"), fixture.Pod(2).Secondary().Sequence("9"), three, fixture.With(func(w *facts.World) {

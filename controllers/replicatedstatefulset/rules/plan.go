@@ -40,6 +40,9 @@ type Plan struct {
 	// proven is true if another member is known to have all data of the member that this plan
 	// stops.
 	proven bool
+	// leavesLater is true if a scale-down waits only until members have left. They can leave when a
+	// member is primary, so the first primary is started before.
+	leavesLater bool
 	// NewTemplate is true if the StatefulSet gets a template from which members must be recreated.
 	NewTemplate bool
 	// ConfigEvent is the reason of the event about the configuration stamp of the StatefulSet. It

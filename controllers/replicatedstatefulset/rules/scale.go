@@ -51,10 +51,12 @@ func (s scaling) step(p *Plan) {
 		return
 	}
 	if d := departureOf(s.leavers); !d.over && !f.Overdue() {
+		p.leavesLater = s.waitsToLeave()
 		stopLeavers(f, p, d)
 		return
 	}
-	if s.awaitPods(p, have) {
+	if ordinal := s.leaverWithoutPod(); ordinal >= 0 {
+		awaitLeaver(f, p, have, ordinal)
 		return
 	}
 	if have != f.Wanted() {
@@ -316,13 +318,13 @@ func stopLeavers(f *facts.Facts, p *Plan, d departure) {
 // stopPrimary stops a primary that is being removed. If members can follow a primary, it is demoted, so
 // that it runs while it leaves. Otherwise all members are primaries, and it leaves before.
 func stopPrimary(f *facts.Facts, p *Plan, m *facts.Member, why string) {
-	r, follows := transfer{Facts: f, primary: m}, f.Configured(v1alpha1.CommandSecondary)
+	r := transfer{Facts: f, primary: m}
 	others := r.otherPrimaries()
 	switch {
-	case m.MustLeave && follows && others < f.WantedPrimaries():
-		demoteWithSuccessor(f, p, r, why)
-	case m.MustLeave && !follows && others > 0:
+	case f.LeavesAsPrimary(m) && others > 0:
 		p.leave(f, m, why)
+	case m.MustLeave && f.Configured(v1alpha1.CommandSecondary) && others < f.WantedPrimaries():
+		demoteWithSuccessor(f, p, r, why)
 	default:
 		stopWithSuccessor(f, p, m, why)
 	}
@@ -343,4 +345,57 @@ func stopFollower(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 		return
 	}
 	p.stop(f, m, why)
+}
+
+// Command leave runs in a member that a scale-down removes, so that the application forgets the
+// member. It runs before the member is stopped, because the application may need the member to
+// agree. A primary hands over its role before, unless all members are primaries. In a member that
+// does not run, it runs in the idle container. The member is removed only after leave has succeeded.
+
+// whyCannotLeave states why leave cannot run in a member now. It is "" if it can.
+func whyCannotLeave(m *facts.Member) string {
+	switch {
+	case m.Terminating():
+		return "its pod is being deleted"
+	case m.NodeUnreachable():
+		return "its Node is unreachable"
+	case !m.Reachable():
+		return "its container does not run"
+	case m.State == record.Unknown:
+		return "status has not responded yet"
+	}
+	return ""
+}
+
+// leaverWithoutPod returns the member with the highest ordinal that must leave, and whose pod does not
+// exist. It returns -1 if there is none.
+func (s scaling) leaverWithoutPod() int {
+	highest := -1
+	if s.Wanted() == 0 || !s.Configured(v1alpha1.CommandLeave) {
+		return highest
+	}
+	for _, m := range s.Record.Memberships {
+		ordinal, ok := spec.OrdinalOf(s.Set, m.Pod)
+		if ok && ordinal >= s.Wanted() && m.State != v1alpha1.MembershipLeft && s.Named(m.Pod) == nil {
+			highest = max(highest, ordinal)
+		}
+	}
+	return highest
+}
+
+// awaitLeaver waits for the pod of a member that must leave. If the StatefulSet does not create it, it is
+// scaled up.
+func awaitLeaver(f *facts.Facts, p *Plan, have, ordinal int) {
+	p.WaitFor(v1alpha1.ReasonScaling, fmt.Sprintf("leave must run in %s, whose pod does not exist yet%s", spec.MemberName(f.Set, ordinal), HowToSkipLeave))
+	if have <= ordinal {
+		resize(f, p, have, ordinal+1)
+	}
+}
+
+// waitsToLeave reports whether members must leave, and the data of all members to remove is known.
+func (s scaling) waitsToLeave() bool {
+	if !s.mayShrink() || slices.ContainsFunc(s.leavers, func(m *facts.Member) bool { return m.State == record.Unknown }) {
+		return false
+	}
+	return slices.ContainsFunc(s.leavers, func(m *facts.Member) bool { return m.MustLeave })
 }

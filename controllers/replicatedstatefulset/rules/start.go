@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
@@ -206,7 +207,7 @@ func seed(f *facts.Facts, p *Plan) {
 	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		all = all.matching(func(m *facts.Member) bool { return m.Version.Known })
 	}
-	missing := missingOf(f, all)
+	missing := missingOf(f, p, all)
 	p.SequenceUnknown = all.unknownNames()
 	switch {
 	case missing > 0:
@@ -237,14 +238,14 @@ func seed(f *facts.Facts, p *Plan) {
 
 // missingOf returns how many more copies are needed before one is seeded: those of all wanted
 // members, or of a majority.
-func missingOf(f *facts.Facts, all copies) int {
+func missingOf(f *facts.Facts, p *Plan, all copies) int {
 	have := len(all.matching(func(m *facts.Member) bool { return m.Ordinal < f.Wanted() }))
 	if f.Set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		return f.Majority() - have
 	}
 	missing := f.Wanted() - have
 	surplus := len(f.Members) > f.Wanted() && len(f.Among(func(m *facts.Member) bool { return m.Retained })) == 0
-	if surplus && !scalingOf(f).waitsToLeave() {
+	if surplus && !p.leavesLater {
 		missing = max(missing, 1) // surplus members are about to be removed, or have ordinals that are not wanted
 	}
 	return missing
@@ -308,4 +309,16 @@ func startBest(f *facts.Facts, p *Plan, candidates []*facts.Member, name, instea
 	}
 	m := all.pick(openOrderOf(f, v1alpha1.OrderSwitchoverTo).name)
 	p.Send(f, m, name, instead, m.Name()+": "+why)
+}
+
+// leaveUnderWay names the reachable members in which leave may still run. Their copies are unknown, and
+// may be the newest. It is "" if there are none.
+func leaveUnderWay(f *facts.Facts) string {
+	var names []string
+	for _, m := range f.Members {
+		if m.Command != nil && m.Command.Name == v1alpha1.CommandLeave && m.Reachable() && !m.Terminating() {
+			names = append(names, m.Name())
+		}
+	}
+	return strings.Join(names, ", ")
 }

@@ -236,9 +236,9 @@ func stopTerminating(f *facts.Facts, p *Plan) {
 
 // stopSurplus demotes a primary too many, or stops it if there is no demote command. It takes the
 // oldest copy, and of equals the highest ordinal. If that fails, no other primary is changed. scale
-// handles a set that is being deleted.
+// handles a set that is being deleted, and members that must leave as primaries.
 func stopSurplus(f *facts.Facts, p *Plan) {
-	live := f.Primaries()
+	live := f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !f.LeavesAsPrimary(m) })
 	if !f.MayRunCommands() || f.Wanted() == 0 || len(live) <= f.WantedPrimaries() {
 		return
 	}
@@ -272,4 +272,20 @@ func changingPrimary(f *facts.Facts) *v1alpha1.RunningCommand {
 		}
 	}
 	return nil
+}
+
+// restartRejoining stops members in which leave was sent, and which are not removed. The next start
+// makes them join the application again. A primary is stopped only if another one stays.
+func restartRejoining(f *facts.Facts, p *Plan) {
+	if !f.MayStartMembers() {
+		return
+	}
+	for _, m := range f.Members {
+		switch {
+		case !m.MustRejoin, m.Parked, !canTakeCommand(m):
+		case m.IsSecondary(), m.IsPrimary() && len(f.Primaries()) > 1:
+			p.stop(f, m, "the application may have forgotten it, and it is not removed")
+			return
+		}
+	}
 }
