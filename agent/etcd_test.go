@@ -18,10 +18,7 @@ import (
 )
 
 // cluster is a set of etcd.
-type cluster struct {
-	*set
-	epoch int
-}
+type cluster struct{ *set }
 
 func newCluster(t *testing.T, members int) *cluster {
 	t.Helper()
@@ -36,14 +33,13 @@ func newCluster(t *testing.T, members int) *cluster {
 	s.write("credentials/"+etcdsettings.PasswordKey, password)
 	s.startMembers(members)
 	s.primaryIs(nil)
-	return &cluster{set: s}
+	return &cluster{s}
 }
 
 // seed starts the first member, as the operator does.
 func (c *cluster) seed(m *member) {
 	c.t.Helper()
-	c.epoch++
-	m.must(driver.Succeeded, "seed", fmt.Sprintf("--start=1800000000.%d", c.epoch))
+	m.must(driver.Succeeded, "seed")
 	m.must(driver.Primary, "status")
 }
 
@@ -119,7 +115,7 @@ func TestEtcdKeepsAllWrites(t *testing.T) {
 		}
 	}
 	c.all()
-	a.must(driver.Succeeded, "seed", "--start=1800000000.1") // idempotent
+	a.must(driver.Succeeded, "seed") // idempotent
 	b.must(driver.Succeeded, "primary", a.host())
 	if got := gateway.New(net.JoinHostPort(a.address, strconv.Itoa(int(a.port))), "wrong").Put(context.Background(), "x", "1"); got == nil {
 		t.Error("a wrong password is accepted")
@@ -176,7 +172,7 @@ func TestEtcdForgetsMembersThatLeave(t *testing.T) {
 	if got := d.sequence(); got != 0 {
 		t.Errorf("the sequence of a member that has left is %d", got)
 	}
-	d.must(driver.NotInstalled, "seed", "--start=1800000000.9")
+	d.must(driver.NotInstalled, "seed")
 	b.must(driver.Succeeded, "leave", a.host(), b.host())
 	b.must(driver.Succeeded, "stop")
 	if got := a.voters(); got != "db-0" {
@@ -229,7 +225,7 @@ func TestEtcdWithOtherData(t *testing.T) {
 	check(t, os.Remove(stranger.data("member.json")))
 	stranger.must(driver.NotInstalled, "sequence")
 	stranger.must(driver.NotInstalled, "primary", a.host())
-	stranger.must(driver.NotInstalled, "seed", "--start=1800000000.9")
+	stranger.must(driver.NotInstalled, "seed")
 
 	// Without any other member, and without its own data, it does not start.
 	stranger.clear()
@@ -237,15 +233,13 @@ func TestEtcdWithOtherData(t *testing.T) {
 	stranger.must(driver.Failed, "primary")
 }
 
-// A join is interrupted at several points. The member is not counted, and the next join completes.
+// A join is interrupted at several points, while the only other member may need the vote of this one.
 func TestEtcdJoinIsInterrupted(t *testing.T) {
-	c := newCluster(t, 3)
-	a, b, d := c.members[0], c.members[1], c.members[2]
+	c := newCluster(t, 2)
+	a, d := c.members[0], c.members[1]
 	c.seed(a)
-	c.join(b, a)
-	a.puts("one", "1")
-	for _, delay := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond} {
-		cmd := d.runc("exec", d.container(), "/agent/agent", "etcd", "primary", a.host(), b.host())
+	for _, delay := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond, 600 * time.Millisecond, time.Second} {
+		cmd := d.runc("exec", d.container(), "/agent/agent", "etcd", "primary", a.host())
 		check(t, cmd.Start())
 		time.Sleep(delay)
 		for _, p := range d.processes("agent") {
@@ -257,13 +251,64 @@ func TestEtcdJoinIsInterrupted(t *testing.T) {
 		_ = cmd.Wait()
 		d.must(driver.Succeeded, "stop")
 		d.must(driver.Stopped, "status")
-		a.puts("during", delay.String())
+		c.join(d, a)
+		d.puts("during", delay.String())
+		if got := a.voters(); len(strings.Fields(got)) != 2 {
+			t.Fatalf("after %s the members are %s", delay, got)
+		}
+		d.must(driver.Succeeded, "leave", a.host())
+		a.puts("alone", delay.String())
 	}
+}
+
+// A member was promoted, and the command was killed before it could write that.
+func TestEtcdPromotionIsNotOnDisk(t *testing.T) {
+	c := newCluster(t, 2)
+	a, b := c.members[0], c.members[1]
+	c.seed(a)
+	c.join(b, a)
+	a.puts("one", "1")
+	b.must(driver.Succeeded, "stop")
+	text, err := os.ReadFile(b.data("member.json"))
+	check(t, err)
+	check(t, os.WriteFile(b.data("member.json"), []byte(strings.Replace(string(text), `"member"`, `"being promoted"`, 1)), 0o644))
+	check(t, os.Chown(b.data("member.json"), memberUser, 0))
+	if got := b.sequence(); got != 1 {
+		t.Errorf("the sequence is %d", got)
+	}
+	a.must(driver.Succeeded, "stop")
+	c.seed(b) // no majority, so it cannot ask
+	c.join(a, b)
+	b.has("one", "1")
+	c.primaryIs(a)
+	b.eventually("the join is completed", func() bool {
+		text, err := os.ReadFile(b.data("member.json"))
+		return err == nil && strings.Contains(string(text), `"state":"member"`)
+	})
+}
+
+// The folder of etcd was removed, and the file of the agent remains.
+func TestEtcdWithoutItsData(t *testing.T) {
+	c := newCluster(t, 3)
+	a, b, d := c.members[0], c.members[1], c.members[2]
+	c.all()
+	a.puts("one", "1")
+	d.must(driver.Succeeded, "stop")
+	check(t, os.RemoveAll(d.data("etcd")))
+	if got := d.sequence(); got != 0 {
+		t.Errorf("the sequence is %d", got)
+	}
+	d.must(driver.NotInstalled, "seed")
 	c.join(d, a, b)
-	d.has("during", "1.5s")
+	d.has("one", "1")
 	if got := a.voters(); len(strings.Fields(got)) != 3 {
 		t.Errorf("the members are %s", got)
 	}
+	// A server that does not answer requests for a majority is not failed.
+	a.must(driver.Succeeded, "stop")
+	b.must(driver.Succeeded, "stop")
+	d.must(driver.Primary, "status")
+	d.must(driver.Failed, "ready")
 }
 
 // clear makes the volume empty.

@@ -36,7 +36,7 @@ const (
 
 // applications returns the drivers by type.
 var applications = map[string]func(*driver.Log, driver.Start) (driver.Driver, error){
-	etcd.Name:       func(log *driver.Log, start driver.Start) (driver.Driver, error) { return etcd.New(log, start) },
+	etcd.Name:       func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return etcd.New(log) },
 	postgresql.Name: func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return postgresql.New(log) },
 	redis.Name:      func(log *driver.Log, start driver.Start) (driver.Driver, error) { return redis.New(log, start) },
 }

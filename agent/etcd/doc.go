@@ -9,8 +9,8 @@
 //
 // A majority of the members has each acknowledged write, and etcd starts with the newest copy of those
 // that have a majority, whatever the order in which they start. So the operator must distinguish only
-// copies that are members of the cluster, which have number 1, from those that are empty, that have not
-// joined completely, or that have left: they have number 0. The file member.json, next to the data, has
+// copies that may be those of voting members, which have number 1, from those that are empty, that have not
+// joined, or that have left: they have number 0. The file member.json, next to the data, has
 // that state.
 //
 // # Members

@@ -20,29 +20,41 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	if err != nil || runs {
 		return err
 	}
-	peer, cluster, err := s.find(ctx, primaries)
+	hosts := s.others(primaries)
+	peer, cluster, err := s.find(ctx, hosts)
 	switch {
-	case err != nil && m.State == stateMember:
-		s.log.Printf("starts with its own data, because no other member has a majority: %v", err)
+	case err != nil && m.isMember():
+		s.log.Printf("starts with its own data, because no other member can be asked: %v", err)
 		return s.launch(ctx)
 	case err != nil:
 		return err
+	}
+	defer peer.Close()
+	switch {
 	case m.Cluster != "" && m.Cluster != cluster.ID:
 		return driver.Errorf(driver.NotInstalled, "%s has data of cluster %s, and the other members run cluster %s: to discard the data, delete the claim of %s",
 			s.folder(), m.Cluster, cluster.ID, s.Name)
-	case m.State == stateMember && slices.ContainsFunc(cluster.Members, func(o gateway.Member) bool { return o.ID == m.Member }):
-		return s.launch(ctx)
+	case m.isMember() && cluster.Member(m.Member) != nil:
+		if err := s.launch(ctx); err != nil || m.State == stateMember {
+			return err
+		}
+		return s.finish(ctx, hosts, m)
 	}
-	return s.join(ctx, peer, cluster)
+	return s.join(ctx, hosts, peer, cluster)
+}
+
+// others returns the hosts without this member.
+func (s *Server) others(hosts []string) []string {
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool {
+		name, _, _ := strings.Cut(host, ".")
+		return name == s.Name
+	})
 }
 
 // find returns a client of the first of these members that has a majority, and the cluster.
-func (s *Server) find(ctx context.Context, primaries []string) (*gateway.Client, gateway.Cluster, error) {
+func (s *Server) find(ctx context.Context, hosts []string) (*gateway.Client, gateway.Cluster, error) {
 	err := errors.New("no other primary was named")
-	for _, host := range primaries {
-		if name, _, _ := strings.Cut(host, "."); name == s.Name {
-			continue
-		}
+	for _, host := range hosts {
 		client, clientErr := s.client(host)
 		if clientErr != nil {
 			return nil, gateway.Cluster{}, clientErr
@@ -54,6 +66,7 @@ func (s *Server) find(ctx context.Context, primaries []string) (*gateway.Client,
 		if memberErr == nil {
 			return client, cluster, nil
 		}
+		client.Close()
 		err = fmt.Errorf("%s: %w", host, memberErr)
 	}
 	return nil, gateway.Cluster{}, err
@@ -67,7 +80,7 @@ func (s *Server) own(members []gateway.Member) []gateway.Member {
 }
 
 // join adds this member to the cluster, without its former data.
-func (s *Server) join(ctx context.Context, peer *gateway.Client, cluster gateway.Cluster) error {
+func (s *Server) join(ctx context.Context, hosts []string, peer *gateway.Client, cluster gateway.Cluster) error {
 	if err := s.setMark(mark{State: stateJoining, Cluster: cluster.ID}); err != nil {
 		return err
 	}
@@ -77,12 +90,7 @@ func (s *Server) join(ctx context.Context, peer *gateway.Client, cluster gateway
 	if err := s.forget(ctx, peer, cluster); err != nil {
 		return err
 	}
-	var added gateway.Member
-	var all []gateway.Member
-	err := change(ctx, func() (err error) {
-		added, all, err = peer.AddLearner(ctx, s.peerURL())
-		return err
-	})
+	added, all, err := s.add(ctx, peer, cluster)
 	if err != nil {
 		return fmt.Errorf("add this member: %w", err)
 	}
@@ -99,39 +107,99 @@ func (s *Server) join(ctx context.Context, peer *gateway.Client, cluster gateway
 			initial = append(initial, name+"="+address)
 		}
 	}
-	if err := s.launch(ctx, "--initial-cluster="+strings.Join(initial, ","), "--initial-cluster-state=existing"); err != nil {
+	if err := s.launch(ctx, "--initial-cluster="+strings.Join(initial, ",")); err != nil {
+		return errors.Join(err, peer.Remove(ctx, added.ID))
+	}
+	m := mark{State: statePromoting, Cluster: cluster.ID, Member: added.ID}
+	if err := s.setMark(m); err != nil {
+		return s.undoStart(err)
+	}
+	return s.finish(ctx, hosts, m)
+}
+
+// add adds this member as a learner. Learners that were never started are removed, because their number is
+// limited.
+func (s *Server) add(ctx context.Context, peer *gateway.Client, cluster gateway.Cluster) (added gateway.Member, all []gateway.Member, err error) {
+	add := func() (err error) {
+		added, all, err = peer.AddLearner(ctx, s.peerURL())
 		return err
 	}
-	err = driver.WaitUntil(ctx, s.running, func() error {
-		leader, err := s.leader(ctx, peer)
-		if err == nil {
-			err = leader.Promote(ctx, added.ID)
-		}
-		if gateway.Is(err, "not a learner") {
-			return nil
-		}
-		return err
-	})
-	if err == nil {
-		err = s.complete(ctx)
+	// The ID of a member depends on its address and the second. The ID of a removed one is not found.
+	const removed = "member not found"
+	err = change(ctx, add, unhealthy, removed)
+	if !gateway.Is(err, "too many learner") {
+		return added, all, err
 	}
-	return s.undoStart(err)
+	for _, m := range cluster.Members {
+		if !m.IsLearner || m.Name != "" {
+			continue
+		}
+		if err := peer.Remove(ctx, m.ID); err != nil && !gateway.Is(err, removed) {
+			return added, all, fmt.Errorf("remove learner %s, which was never started: %w", m.ID, err)
+		}
+	}
+	err = change(ctx, add, unhealthy, removed)
+	return added, all, err
+}
+
+// progressLimit is the time without a leader after which a start fails, because a set runs one start at a
+// time, and the next one may be that of the leader.
+const progressLimit = 20 * time.Second
+
+// finish waits until this member has all data, and makes it vote. If that is interrupted, the copy stays
+// one of a member, because it may vote already.
+func (s *Server) finish(ctx context.Context, hosts []string, m mark) error {
+	progress := time.Now()
+	for {
+		done, err := s.promote(ctx, hosts, m.Member)
+		switch {
+		case done:
+			return s.setMark(mark{State: stateMember, Cluster: m.Cluster, Member: m.Member})
+		case gateway.Is(err, "in sync with leader"):
+			progress = time.Now()
+		case errors.Is(err, errNotListed), time.Since(progress) > progressLimit:
+			return s.undoStart(err)
+		}
+		if running, runErr := s.running(); runErr != nil || !running {
+			return errors.Join(errors.New("the server has ended: see the log of the container"), runErr)
+		}
+		if !driver.Pause(ctx) || !driver.Pause(ctx) {
+			return s.undoStart(err)
+		}
+	}
+}
+
+var errNotListed = errors.New("the cluster does not list this member")
+
+// promote makes this member vote, and reports whether it does. Only the leader promotes.
+func (s *Server) promote(ctx context.Context, hosts []string, id string) (done bool, err error) {
+	peer, cluster, err := s.find(ctx, hosts)
+	if err != nil {
+		return false, err
+	}
+	defer peer.Close()
+	m := cluster.Member(id)
+	if m == nil {
+		return false, errNotListed
+	}
+	if !m.IsLearner {
+		return true, nil
+	}
+	leader, err := s.leader(ctx, peer, cluster)
+	if err != nil {
+		return false, err
+	}
+	defer leader.Close()
+	return false, leader.Promote(ctx, id) // the next list has the result
 }
 
 // leader returns a client of the leader.
-func (s *Server) leader(ctx context.Context, peer *gateway.Client) (*gateway.Client, error) {
+func (s *Server) leader(ctx context.Context, peer *gateway.Client, cluster gateway.Cluster) (*gateway.Client, error) {
 	state, err := peer.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := peer.Members(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range cluster.Members {
-		if m.ID != state.Leader {
-			continue
-		}
+	if m := cluster.Member(state.Leader); m != nil {
 		for _, text := range m.ClientURLs {
 			if found, err := url.Parse(text); err == nil {
 				return s.client(found.Hostname())
@@ -145,13 +213,17 @@ func (s *Server) leader(ctx context.Context, peer *gateway.Client) (*gateway.Cli
 // been connected for 5 s before.
 const changeLimit = 30 * time.Second
 
-// change changes the members. While a member is not connected, the cluster refuses that, and this command
-// fails soon, because a set runs one start at a time.
-func change(ctx context.Context, f func() error) error {
+// unhealthy is in the error of a change while a member is not connected.
+const unhealthy = "unhealthy cluster"
+
+// change changes the members, and retries after these errors. It fails soon, because a set runs one start
+// at a time.
+func change(ctx context.Context, f func() error, transient ...string) error {
 	deadline := time.Now().Add(changeLimit)
 	for {
 		err := f()
-		if !gateway.Is(err, "unhealthy cluster") || time.Now().After(deadline) || !driver.Pause(ctx) {
+		again := slices.ContainsFunc(transient, func(part string) bool { return gateway.Is(err, part) })
+		if !again || time.Now().After(deadline) || !driver.Pause(ctx) {
 			return err
 		}
 	}
@@ -160,7 +232,7 @@ func change(ctx context.Context, f func() error) error {
 // forget removes the entries of this member from the cluster.
 func (s *Server) forget(ctx context.Context, peer *gateway.Client, cluster gateway.Cluster) error {
 	for _, m := range s.own(cluster.Members) {
-		err := change(ctx, func() error { return peer.Remove(ctx, m.ID) })
+		err := change(ctx, func() error { return peer.Remove(ctx, m.ID) }, unhealthy)
 		if err != nil && !gateway.Is(err, "member not found") {
 			return fmt.Errorf("remove the former entry %s of this member: %w", m.ID, err)
 		}
@@ -174,17 +246,34 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 	if err != nil {
 		return err
 	}
-	peer, cluster, err := s.find(ctx, primaries)
+	peer, cluster, err := s.find(ctx, s.others(primaries))
 	if err != nil {
 		return err
 	}
+	defer peer.Close()
 	if err := s.forget(ctx, peer, cluster); err != nil {
 		return err
 	}
 	if m.State != "" {
-		if err := s.setMark(mark{State: stateLeft, Cluster: m.Cluster}); err != nil {
+		if err := s.setMark(mark{State: stateLeft, Cluster: cluster.ID}); err != nil {
 			return err
 		}
 	}
 	return s.Stop(ctx) // etcd would also end a removed member, after a second
+}
+
+// Maintain completes a join whose command has died.
+func (s *Server) Maintain(ctx context.Context) error {
+	m, err := s.mark()
+	if err != nil || m.State != statePromoting {
+		return err
+	}
+	if running, err := s.running(); err != nil || !running {
+		return err
+	}
+	done, err := s.promote(ctx, []string{s.config.PrimaryHost}, m.Member)
+	if err != nil || !done {
+		return err
+	}
+	return s.setMark(mark{State: stateMember, Cluster: m.Cluster, Member: m.Member})
 }

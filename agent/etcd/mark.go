@@ -27,13 +27,20 @@ type state string
 const (
 	// stateCreating: a new cluster is being created. It has no data of clients yet.
 	stateCreating state = "being created"
-	// stateJoining: the member receives the data of the cluster.
+	// stateJoining: the member is being added to a cluster, and does not vote.
 	stateJoining state = "joining"
+	// statePromoting: the member receives the data of the cluster, and may vote already.
+	statePromoting state = "being promoted"
 	// stateMember: the member votes.
 	stateMember state = "member"
 	// stateLeft: the member was removed from the cluster.
 	stateLeft state = "left"
+	// stateLost: the member votes, and its data does not exist any more. It is not written.
+	stateLost state = "without its data"
 )
+
+// isMember reports whether the copy may be one of a member that votes.
+func (m mark) isMember() bool { return m.State == stateMember || m.State == statePromoting }
 
 func (s *Server) markPath() string { return filepath.Join(s.config.DataDir, markFile) }
 
@@ -49,7 +56,14 @@ func (s *Server) mark() (m mark, err error) {
 	if err != nil {
 		return m, fmt.Errorf("read %s: %w", s.markPath(), err)
 	}
-	return m, nil
+	if !m.isMember() {
+		return m, nil
+	}
+	found, err := s.hasData()
+	if err == nil && !found {
+		m.State = stateLost
+	}
+	return m, err
 }
 
 // setMark writes the mark, and returns when it is on disk.
@@ -59,6 +73,12 @@ func (s *Server) setMark(m mark) error {
 		return err
 	}
 	return files.WriteDurably(s.markPath(), text)
+}
+
+// hasData reports whether etcd has written its log.
+func (s *Server) hasData() (bool, error) {
+	found, err := filepath.Glob(filepath.Join(s.folder(), "member", "wal", "*.wal"))
+	return len(found) > 0, err
 }
 
 // discard removes the data of the copy. The mark must be that of a copy without data.

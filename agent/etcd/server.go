@@ -28,7 +28,6 @@ const processName = "etcd"
 type Server struct {
 	driver.Member
 	config settings.Config
-	start  driver.Start
 	log    *driver.Log
 }
 
@@ -38,7 +37,7 @@ var (
 )
 
 // New returns the driver that the environment configures.
-func New(log *driver.Log, start driver.Start) (*Server, error) {
+func New(log *driver.Log) (*Server, error) {
 	config, err := settings.Decode(os.Getenv(settings.Variable))
 	if err != nil {
 		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
@@ -47,7 +46,7 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Member: member, config: config, start: start, log: log}, nil
+	return &Server{Member: member, config: config, log: log}, nil
 }
 
 func servers() ([]processes.Process, error) { return processes.Named(processName) }
@@ -61,15 +60,6 @@ func (s *Server) running() (bool, error) {
 
 // folder returns the folder in which etcd creates its own.
 func (s *Server) folder() string { return filepath.Join(s.config.DataDir, "etcd") }
-
-// hasData reports whether etcd has created its folders.
-func (s *Server) hasData() (bool, error) {
-	_, err := os.Stat(filepath.Join(s.folder(), "member"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
 
 // host returns the name of this member for others.
 func (s *Server) host() string { return s.Name + "." + s.config.Service }
@@ -88,7 +78,7 @@ func (s *Server) listenHost() string {
 	if s.config.ListenAddresses != "*" {
 		return s.config.ListenAddresses
 	}
-	l, err := net.Listen("tcp6", "[::]:0")
+	l, err := net.Listen("tcp6", "[::1]:0") // [::] can be used although the machine has no IPv6
 	if err != nil {
 		return "0.0.0.0"
 	}
@@ -96,20 +86,23 @@ func (s *Server) listenHost() string {
 	return "::"
 }
 
+// loopback returns the address that only this pod reaches.
+func (s *Server) loopback() string {
+	if s.listenHost() == "::" {
+		return "::1"
+	}
+	return "127.0.0.1"
+}
+
 // localHost returns the address of the own server.
 func (s *Server) localHost() string {
 	switch host := s.listenHost(); host {
-	case "::":
-		return "::1"
-	case "0.0.0.0":
-		return "127.0.0.1"
+	case "::", "0.0.0.0":
+		return s.loopback()
 	default:
 		return host
 	}
 }
-
-// local returns a client of the own server.
-func (s *Server) local() (*gateway.Client, error) { return s.client(s.localHost()) }
 
 // client returns a client of a member.
 func (s *Server) client(host string) (*gateway.Client, error) {
@@ -120,36 +113,36 @@ func (s *Server) client(host string) (*gateway.Client, error) {
 	return gateway.New(address(host, s.config.Port), password), nil
 }
 
-// healthLimit is the time for one query of the health.
-const healthLimit = 2 * time.Second
+// getLimit is the time for one request to the own server.
+const getLimit = 2 * time.Second
 
-// health queries the own server, which answers without a majority, too. It returns an error if the server
-// does not answer.
-func (s *Server) health(ctx context.Context) (healthy bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+// get sends a request to the port for metrics of the own server, and returns the status of the response.
+func (s *Server) get(ctx context.Context, path string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, getLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(s.localHost(), s.config.MetricsPort())+"/health", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(s.localHost(), s.config.MetricsPort())+path, http.NoBody)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK, nil
+	return response.StatusCode, nil
 }
 
-// answers returns an error if the own server does not answer.
+// answers returns an error if the own server does not answer. It needs neither a majority nor the database,
+// which can be busy for a long time. The path does not exist.
 func (s *Server) answers(ctx context.Context) error {
-	_, err := s.health(ctx)
+	_, err := s.get(ctx, "/alive")
 	return err
 }
 
-// Ready returns an error if the server does not have a majority.
+// Ready returns an error if the server does not have a majority. A full database can be read.
 func (s *Server) Ready(ctx context.Context) error {
-	healthy, err := s.health(ctx)
-	if err == nil && !healthy {
+	code, err := s.get(ctx, "/health?exclude=NOSPACE")
+	if err == nil && code != http.StatusOK {
 		err = errors.New("the server has no leader, or an alarm: see the log of the container")
 	}
 	return err
@@ -161,7 +154,7 @@ func (s *Server) Sequence(context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if m.State == stateMember {
+	if m.isMember() {
 		return 1, nil
 	}
 	return 0, s.checkForeign(m)
@@ -192,7 +185,7 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		if err != nil {
 			return driver.Failed, err
 		}
-		if m.State != stateMember {
+		if !m.isMember() {
 			return driver.Failed, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
 		}
 		if err = s.answers(ctx); err == nil {
@@ -214,6 +207,3 @@ func (s *Server) Promote(context.Context) error { return errRoles }
 
 // Demote is not supported.
 func (s *Server) Demote(context.Context) error { return errRoles }
-
-// Maintain does nothing: the password is that of the cluster.
-func (s *Server) Maintain(context.Context) error { return nil }

@@ -2,7 +2,8 @@ package etcd
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"os"
@@ -10,9 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
-	"github.com/stateful-operator/stateful-operator/agent/etcd/gateway"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
@@ -43,16 +44,29 @@ func (s *Server) program(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// launch starts the server with additional arguments, and returns when it answers.
+// launch starts the server with its data, or with additional arguments as a new member of a cluster. It
+// returns when the server answers.
 func (s *Server) launch(ctx context.Context, args ...string) error {
+	return s.begin(ctx, s.listenHost(), append(args, "--initial-cluster-state=existing")...)
+}
+
+// begin starts the server with additional arguments. Clients connect to a host.
+func (s *Server) begin(ctx context.Context, clients string, args ...string) error {
 	program, err := s.program(ctx)
 	if err != nil {
 		return err
 	}
+	for _, entry := range os.Environ() { // etcd also reads flags from variables
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "ETCD_") {
+			if err := os.Unsetenv(name); err != nil {
+				return err
+			}
+		}
+	}
 	host := s.listenHost()
 	all := []string{
 		"--name=" + s.Name, "--data-dir=" + s.folder(), "--strict-reconfig-check=true",
-		"--listen-client-urls=" + s.url(host, s.config.Port), "--advertise-client-urls=" + s.url(s.host(), s.config.Port),
+		"--listen-client-urls=" + s.url(clients, s.config.Port), "--advertise-client-urls=" + s.url(s.host(), s.config.Port),
 		"--listen-peer-urls=" + s.url(host, s.config.PeerPort()), "--initial-advertise-peer-urls=" + s.peerURL(),
 		"--listen-metrics-urls=" + s.url(host, s.config.MetricsPort()),
 	}
@@ -86,10 +100,10 @@ func (s *Server) Seed(ctx context.Context) error {
 	switch {
 	case err != nil, runs:
 		return err
-	case m.State == stateMember:
+	case m.isMember():
 		return s.launch(ctx)
-	case m.State == stateLeft:
-		return driver.Errorf(driver.NotInstalled, "this member has left its cluster, which may have newer data: to create a new cluster, delete the claim of %s", s.Name)
+	case m.Cluster != "":
+		return driver.Errorf(driver.NotInstalled, "this copy is %s, and its cluster may have data: to create a new cluster without that data, delete the claim of %s", m.State, s.Name)
 	}
 	return s.create(ctx)
 }
@@ -104,7 +118,7 @@ func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
 	switch {
 	case err != nil:
 		return m, false, err
-	case running && m.State == stateMember:
+	case running && m.isMember():
 		return m, true, s.answers(ctx)
 	case running:
 		return m, false, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
@@ -112,53 +126,46 @@ func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
 	return m, false, s.checkForeign(m)
 }
 
-// create creates a new cluster of this member.
+// create creates a new cluster of this member. Until authentication is enabled, only this pod reaches it.
 func (s *Server) create(ctx context.Context) error {
-	if s.start.Epoch < 1 {
-		return driver.Errorf(driver.NotConfigured, "this command requires the argument %sTIME.EPOCH", driver.StartFlag)
-	}
 	if err := s.setMark(mark{State: stateCreating}); err != nil {
 		return err
 	}
 	if err := s.discard(); err != nil {
 		return err
 	}
-	err := s.launch(ctx, "--initial-cluster="+s.Name+"="+s.peerURL(), "--initial-cluster-state=new",
-		fmt.Sprintf("--initial-cluster-token=%s-%d-%d", s.config.Service, s.start.Created, s.start.Epoch))
+	token := make([]byte, 16)
+	if _, err := rand.Read(token); err != nil {
+		return err
+	}
+	err := s.begin(ctx, s.loopback(), "--initial-cluster="+s.Name+"="+s.peerURL(), "--initial-cluster-state=new",
+		"--initial-cluster-token="+hex.EncodeToString(token))
 	if err != nil {
 		return err
 	}
-	client, err := s.local()
-	if err != nil {
+	if err := s.initialize(ctx); err != nil {
 		return s.undoStart(err)
 	}
-	err = driver.WaitUntil(ctx, s.running, func() error {
-		healthy, err := s.health(ctx)
-		if err == nil && !healthy {
-			err = errors.New("it has no leader")
-		}
+	if err := s.Stop(ctx); err != nil {
 		return err
-	})
-	if err == nil {
-		err = client.EnableAuth(ctx)
 	}
-	if err == nil {
-		err = s.complete(ctx)
-	}
-	return s.undoStart(err)
+	return s.launch(ctx)
 }
 
-// complete marks this copy as a member.
-func (s *Server) complete(ctx context.Context) error {
-	client, err := s.local()
+// initialize enables authentication in a new cluster, and marks this copy as a member.
+func (s *Server) initialize(ctx context.Context) error {
+	client, err := s.client(s.loopback())
 	if err != nil {
 		return err
 	}
-	var found gateway.State
-	err = driver.WaitUntil(ctx, s.running, func() (err error) {
-		found, err = client.State(ctx)
+	defer client.Close()
+	if err := driver.WaitUntil(ctx, s.running, func() error { return s.Ready(ctx) }); err != nil {
 		return err
-	})
+	}
+	if err := client.EnableAuth(ctx); err != nil {
+		return err
+	}
+	found, err := client.State(ctx)
 	if err != nil {
 		return err
 	}

@@ -118,14 +118,8 @@ func (c *Client) authenticate(ctx context.Context) error {
 	return err
 }
 
-// EnableAuth creates the user root, and requires authentication of all clients. It may be repeated.
+// EnableAuth creates the user root in a new cluster, and requires authentication of all clients.
 func (c *Client) EnableAuth(ctx context.Context) error {
-	if err := c.authenticate(ctx); err != nil {
-		return err
-	}
-	if c.token != "" {
-		return nil
-	}
 	var none struct{}
 	for _, step := range []struct {
 		method string
@@ -139,7 +133,7 @@ func (c *Client) EnableAuth(ctx context.Context) error {
 		if step.in == nil {
 			step.in = map[string]string{}
 		}
-		if err := c.call(ctx, step.method, step.in, &none); err != nil && !Is(err, "already exists") {
+		if err := c.call(ctx, step.method, step.in, &none); err != nil && !Is(err, "role name already exists") {
 			return err
 		}
 	}
@@ -159,6 +153,16 @@ type Member struct {
 type Cluster struct {
 	ID      string
 	Members []Member
+}
+
+// Member returns the member with the ID. It returns nil if there is none.
+func (c Cluster) Member(id string) *Member {
+	for i := range c.Members {
+		if c.Members[i].ID == id {
+			return &c.Members[i]
+		}
+	}
+	return nil
 }
 
 type header struct {
@@ -183,7 +187,7 @@ func (c *Client) Members(ctx context.Context) (Cluster, error) {
 // State is the state of a member, by its own report. The fields are IDs.
 type State struct{ Member, Cluster, Leader string }
 
-// State returns the state of the asked member. The leader is "0" if there is none.
+// State returns the state of the asked member. The leader is "" or "0" if there is none.
 func (c *Client) State(ctx context.Context) (State, error) {
 	var found struct {
 		Header header

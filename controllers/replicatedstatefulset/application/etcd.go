@@ -27,12 +27,11 @@ func (f *filling) etcd() {
 	f.readiness(etcd)
 	f.security(etcdUser)
 	for name, timeout := range map[string]v1alpha1.Duration{
-		v1alpha1.CommandStatus: statusTimeout, v1alpha1.CommandSequence: commandTimeout, v1alpha1.CommandPrimary: commandTimeout,
-		v1alpha1.CommandStop: commandTimeout, v1alpha1.CommandLeave: leaveTimeout,
+		v1alpha1.CommandStatus: statusTimeout, v1alpha1.CommandSequence: commandTimeout, v1alpha1.CommandSeed: commandTimeout,
+		v1alpha1.CommandPrimary: commandTimeout, v1alpha1.CommandStop: commandTimeout, v1alpha1.CommandLeave: leaveTimeout,
 	} {
 		f.command(name, []string{agentInPod, etcd, name}, timeout)
 	}
-	f.command(v1alpha1.CommandSeed, []string{agentInPod, etcd, v1alpha1.CommandSeed, startArgument}, commandTimeout)
 }
 
 // validateEtcd checks what only etcd requires.
@@ -46,6 +45,9 @@ func validateEtcd(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fiel
 		if _, isSet := spec.Pod.Commands[name]; isSet {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "pod", "commands").Key(name), "etcd elects its leader, and all members are primaries; remove it"))
 		}
+	}
+	if spec.Seeding == v1alpha1.SeedingQuorum {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "seeding"), "a majority of new volumes would create a second cluster of etcd while the first one has data; remove it"))
 	}
 	if spec.TLS != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "TLS"), "type Etcd does not support TLS yet; remove it, and restrict the network"))

@@ -74,6 +74,10 @@ func TestInvalidApplications(t *testing.T) {
 			ofEtcd(nil)(s)
 			s.Spec.Pod.Commands = map[string]v1alpha1.Command{"secondary": {Command: []string{"/x"}}}
 		}},
+		{"a majority of etcd", "spec.seeding: Forbidden: a majority of new volumes", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofEtcd(nil)(s)
+			s.Spec.Seeding = v1alpha1.SeedingQuorum
+		}},
 		{"TLS of etcd", "spec.TLS: Forbidden: type Etcd does not support TLS yet", func(s *v1alpha1.ReplicatedStatefulSet) {
 			ofEtcd(nil)(s)
 			s.Spec.TLS = &v1alpha1.TLSPolicy{}
