@@ -10,11 +10,14 @@ import (
 const retryEvery = 200 * time.Millisecond
 
 // Pause waits before a retry. It returns false if the context ends.
-func Pause(ctx context.Context) bool {
+func Pause(ctx context.Context) bool { return PauseFor(ctx, retryEvery) }
+
+// PauseFor is Pause with another duration.
+func PauseFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(retryEvery):
+	case <-time.After(d):
 		return true
 	}
 }
