@@ -273,3 +273,26 @@ func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
 		t.Errorf("RS-50: the status of an unchanged world changed:\n%+v\nwant\n%+v", again, clean)
 	}
 }
+
+// TestRS149MembersThatDoNotLeave tests that a failing leave is reported with the remedy, and needs
+// manual intervention only after failureThreshold failures.
+func TestRS149MembersThatDoNotLeave(t *testing.T) {
+	for failures, reported := range map[int32]bool{1: false, 2: true, 9: true} {
+		p := rules.Decide(fixture.WorldOf(fixture.LeavingSet(3, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), fixture.Pod(2).Secondary().Sequence("9"), fixture.Replicas(2),
+			fixture.Memberships(v1alpha1.MembershipJoined, v1alpha1.MembershipJoined, v1alpha1.MembershipLeaving), fixture.With(func(w *facts.World) {
+				m := &w.Set.Status.Memberships[2]
+				m.Failures, m.ExitCode, m.LastFailure = failures, 6, new(fixture.MetaTime(time.Second))
+			})))
+		conditions := status.Summarize(&p).Conditions
+		degraded := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
+		if (degraded.Reason == v1alpha1.ReasonMembersFailed) != reported || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) != reported {
+			t.Errorf("%d failures: %+v", failures, conditions)
+		}
+		if reported && !strings.Contains(degraded.Message, "rss-db-2 is not removed, because leave failed with exit code 6. To run it, and see its output: kubectl -n ns exec rss-db-2 -c main -- /leave rss-db-0.db-svc; echo $?. To remove the member") {
+			t.Errorf("the message is %q", degraded.Message)
+		}
+		if progress := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing); !strings.Contains(progress.Message, "leave of rss-db-2 failed with exit code 6; it will be retried") {
+			t.Errorf("the message is %q", progress.Message)
+		}
+	}
+}
