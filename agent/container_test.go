@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,8 +59,8 @@ func withAgent(run func() int) int {
 
 // withContainers runs the tests with databases in containers, which take some minutes:
 //
-//	apt-get install --no-install-recommends runc postgresql-15 redis-server
-//	go test -count=1 ./agent -containers
+//	apt-get install --no-install-recommends runc postgresql-15 redis-server etcd-server
+//	go test -count=1 -timeout=20m ./agent -containers
 var withContainers = flag.Bool("containers", false, "run the tests with databases in containers; requires root, runc, and the databases of Debian")
 
 // set is a ReplicatedStatefulSet.
@@ -310,14 +311,19 @@ func (m *member) killed(program string, primary *member, files ...string) {
 		}
 		return len(m.processes(program)) > 0
 	})
-	for _, p := range m.processes("agent") {
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.ID))
-		if args := strings.Split(string(command), "\x00"); len(args) > 2 && (args[2] == "secondary" || args[2] == "copy") {
-			check(m.t, syscall.Kill(p.ID, syscall.SIGKILL))
-		}
-	}
+	m.killCommands("secondary", "copy")
 	if err := cmd.Wait(); err == nil {
 		m.t.Errorf("secondary was not killed while %s ran", program)
+	}
+}
+
+// killCommands kills the running commands of these names.
+func (m *member) killCommands(names ...string) {
+	m.t.Helper()
+	for _, p := range m.processes("agent") {
+		if args := p.Arguments(); len(args) > 2 && slices.Contains(names, args[2]) {
+			check(m.t, syscall.Kill(p.ID, syscall.SIGKILL))
+		}
 	}
 }
 

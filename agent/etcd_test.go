@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -242,12 +241,7 @@ func TestEtcdJoinIsInterrupted(t *testing.T) {
 		cmd := d.runc("exec", d.container(), "/agent/agent", "etcd", "primary", a.host())
 		check(t, cmd.Start())
 		time.Sleep(delay)
-		for _, p := range d.processes("agent") {
-			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.ID))
-			if args := strings.Split(string(command), "\x00"); len(args) > 2 && args[2] == "primary" {
-				check(t, syscall.Kill(p.ID, syscall.SIGKILL))
-			}
-		}
+		d.killCommands("primary")
 		_ = cmd.Wait()
 		d.must(driver.Succeeded, "stop")
 		d.must(driver.Stopped, "status")

@@ -20,7 +20,7 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	if err != nil || runs {
 		return err
 	}
-	hosts := s.others(primaries)
+	hosts := s.Others(primaries)
 	peer, cluster, err := s.find(ctx, hosts)
 	switch {
 	case err != nil && m.isMember():
@@ -43,17 +43,9 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	return s.join(ctx, hosts, peer, cluster)
 }
 
-// others returns the hosts without this member.
-func (s *Server) others(hosts []string) []string {
-	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool {
-		name, _, _ := strings.Cut(host, ".")
-		return name == s.Name
-	})
-}
-
 // find returns a client of the first of these members that has a majority, and the cluster.
 func (s *Server) find(ctx context.Context, hosts []string) (*gateway.Client, gateway.Cluster, error) {
-	err := errors.New("no other primary was named")
+	err := driver.ErrNoOther
 	for _, host := range hosts {
 		client, clientErr := s.client(host)
 		if clientErr != nil {
@@ -164,7 +156,7 @@ func (s *Server) finish(ctx context.Context, hosts []string, m mark) error {
 		case errors.Is(err, errNotListed), time.Since(progress) > progressLimit:
 			return s.undoStart(err)
 		}
-		if running, runErr := s.running(); runErr != nil || !running {
+		if running, runErr := servers.Running(); runErr != nil || !running {
 			return errors.Join(errors.New("the server has ended: see the log of the container"), runErr)
 		}
 		if !driver.PauseFor(ctx, promoteEvery) {
@@ -250,7 +242,7 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 	if err != nil {
 		return err
 	}
-	peer, cluster, err := s.find(ctx, s.others(primaries))
+	peer, cluster, err := s.find(ctx, s.Others(primaries))
 	if err != nil {
 		return err
 	}
@@ -272,7 +264,7 @@ func (s *Server) Maintain(ctx context.Context) error {
 	if err != nil || m.State != statePromoting {
 		return err
 	}
-	if running, err := s.running(); err != nil || !running {
+	if running, err := servers.Running(); err != nil || !running {
 		return err
 	}
 	done, err := s.promote(ctx, []string{s.config.PrimaryHost}, m.Member)

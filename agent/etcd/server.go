@@ -24,6 +24,9 @@ const Name = "etcd"
 // processName is the name of a server, and of its program.
 const processName = "etcd"
 
+// servers are the processes of a server.
+var servers = processes.Servers{processName}
+
 // Server is the driver for etcd.
 type Server struct {
 	driver.Member
@@ -47,15 +50,6 @@ func New(log *driver.Log) (*Server, error) {
 		return nil, err
 	}
 	return &Server{Member: member, config: config, log: log}, nil
-}
-
-func servers() ([]processes.Process, error) { return processes.Named(processName) }
-
-// running reports whether any process of a server exists in this PID namespace, which is that of the
-// container.
-func (s *Server) running() (bool, error) {
-	found, err := servers()
-	return len(found) > 0, err
 }
 
 // folder returns the folder in which etcd creates its own.
@@ -174,7 +168,7 @@ func (s *Server) checkForeign(m mark) error {
 // over.
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	for {
-		running, err := s.running()
+		running, err := servers.Running()
 		if err != nil {
 			return driver.Failed, err
 		}

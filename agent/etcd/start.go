@@ -80,19 +80,11 @@ func (s *Server) begin(ctx context.Context, clients string, args ...string) erro
 	if err := os.WriteFile(s.Private.Path(pidFile), []byte(strconv.Itoa(pid)), 0o600); err != nil {
 		return s.undoStart(err)
 	}
-	return s.undoStart(driver.WaitUntil(ctx, s.running, func() error { return s.answers(ctx) }))
+	return s.undoStart(driver.WaitUntil(ctx, servers.Running, func() error { return s.answers(ctx) }))
 }
 
 // undoStart kills the server after an error: a start takes effect before its command ends, or not at all.
-func (s *Server) undoStart(err error) error {
-	if err == nil {
-		return nil
-	}
-	if stopErr := s.kill(); stopErr != nil {
-		return fmt.Errorf("%w, and then: %w", err, stopErr)
-	}
-	return err
-}
+func (s *Server) undoStart(err error) error { return driver.Undo(err, s.kill) }
 
 // Seed starts the first member: with its data, or as a new cluster of one member if it has none.
 func (s *Server) Seed(ctx context.Context) error {
@@ -114,7 +106,7 @@ func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
 	if err != nil {
 		return m, false, err
 	}
-	running, err := s.running()
+	running, err := servers.Running()
 	switch {
 	case err != nil:
 		return m, false, err
@@ -159,7 +151,7 @@ func (s *Server) initialize(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	if err := driver.WaitUntil(ctx, s.running, func() error { return s.Ready(ctx) }); err != nil {
+	if err := driver.WaitUntil(ctx, servers.Running, func() error { return s.Ready(ctx) }); err != nil {
 		return err
 	}
 	if err := client.EnableAuth(ctx); err != nil {

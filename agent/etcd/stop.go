@@ -2,10 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,16 +23,12 @@ func (s *Server) Stop(context.Context) error {
 	if err := files.Remove(s.Private.Path(pidFile)); err != nil {
 		return err
 	}
-	found, err := servers()
+	found, err := servers.List()
 	if err != nil {
 		return err
 	}
 	processes.Signal(found, syscall.SIGTERM)
-	ended := func() bool {
-		running, err := s.running()
-		return err == nil && !running
-	}
-	if processes.WaitUntil(endLimit, ended) {
+	if processes.WaitUntil(endLimit, servers.Ended) {
 		return nil
 	}
 	s.log.Printf("the server does not end: SIGKILL")
@@ -47,14 +39,10 @@ func (s *Server) kill() error {
 	if err := files.Remove(s.Private.Path(pidFile)); err != nil {
 		return err
 	}
-	if !processes.Kill(killLimit, servers) {
-		return errors.New("the server does not end")
-	}
-	return nil
+	return servers.Kill(killLimit)
 }
 
 // Crashed reports whether a process that has ended was the server.
 func (s *Server) Crashed(pid int) bool {
-	text, err := os.ReadFile(s.Private.Path(pidFile))
-	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid)
+	return s.IsProcess(pidFile, pid)
 }

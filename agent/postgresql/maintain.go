@@ -9,7 +9,7 @@ import (
 
 // Maintain applies changed passwords and certificates to the running server.
 func (s *Server) Maintain(ctx context.Context) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil || !running {
 		s.rolesOf = ""
 		return err

@@ -14,7 +14,7 @@ func (s *Server) Seed(ctx context.Context) error {
 	if err := endWriters(); err != nil {
 		return err
 	}
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (s *Server) checkUnused() error {
 
 // Promote makes a running standby primary.
 func (s *Server) Promote(ctx context.Context) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *Server) promoteServer(ctx context.Context, request func(context.Context
 		if err == nil && !recovering {
 			return nil
 		}
-		running, runErr := s.running()
+		running, runErr := servers.Running()
 		if runErr == nil && !running {
 			return errors.New("the server has ended: see the log of the container")
 		}
@@ -113,7 +113,7 @@ func (s *Server) promoteServer(ctx context.Context, request func(context.Context
 
 // Demote makes a primary a standby. Its shutdown waits until connected standbys have all records.
 func (s *Server) Demote(ctx context.Context) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil || !running {
 		return err
 	}

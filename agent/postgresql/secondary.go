@@ -27,7 +27,7 @@ func (s *Server) Secondary(ctx context.Context, primaries []string) error {
 	if err := endWriters(); err != nil {
 		return err
 	}
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *Server) waitUntilStreaming(ctx context.Context, host string) error {
 		if err == nil && at != replayed {
 			replayed, progressed = at, time.Now()
 		}
-		running, runErr := s.running()
+		running, runErr := servers.Running()
 		if runErr == nil && !running {
 			return errors.New("the server has ended: see the log of the container")
 		}

@@ -20,7 +20,7 @@ const startingUp = "57P03"
 // position up to which a server has flushed its log may be inside a record, which does not exist after a
 // crash.
 func (s *Server) Sequence(ctx context.Context) (uint64, error) {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return 0, err
 	}

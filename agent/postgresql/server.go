@@ -14,8 +14,9 @@ import (
 // Name is the type of the application in the arguments of the agent.
 const Name = "postgresql"
 
-// processName is the name of all processes of a server.
-const processName = "postgres"
+// servers are the processes of a server, which have the same name. A process whose data folder is unknown
+// counts too.
+var servers = processes.Servers{"postgres"}
 
 // Server is the driver for PostgreSQL.
 type Server struct {
@@ -54,13 +55,6 @@ func (s *Server) data(names ...string) string {
 }
 
 func (s *Server) walDir() string { return s.data("pg_wal") }
-
-// running reports whether any process of a server exists in this PID namespace, which is that of the
-// container. A process whose data folder is unknown counts too.
-func (s *Server) running() (bool, error) {
-	found, err := processes.Named(processName)
-	return len(found) > 0, err
-}
 
 // Ready returns an error if the server does not accept connections.
 func (s *Server) Ready(ctx context.Context) error {

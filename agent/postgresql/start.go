@@ -3,7 +3,6 @@ package postgresql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -25,18 +24,12 @@ func (s *Server) launch(ctx context.Context, as role) error {
 
 // undoStart stops the server after an error.
 func (s *Server) undoStart(err error) error {
-	if err == nil {
-		return nil
-	}
-	if stopErr := s.end(fastAfterFailure); stopErr != nil {
-		return fmt.Errorf("%w, and then: %w", err, stopErr)
-	}
-	return err
+	return driver.Undo(err, func() error { return s.end(fastAfterFailure) })
 }
 
 // begin starts the server without waiting for it.
 func (s *Server) begin(ctx context.Context, as role) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -94,7 +87,7 @@ func (s *Server) removeStale() error {
 
 // waitUntilAnswers returns when the server accepts connections. Recovery may need minutes before.
 func (s *Server) waitUntilAnswers(ctx context.Context) error {
-	return driver.WaitUntil(ctx, s.running, func() error {
+	return driver.WaitUntil(ctx, servers.Running, func() error {
 		_, err := s.inRecovery(ctx)
 		return err
 	})

@@ -25,7 +25,7 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		if copying {
 			return driver.Degraded, nil
 		}
-		running, err := s.running()
+		running, err := servers.Running()
 		if err != nil {
 			return driver.Failed, err
 		}

@@ -31,7 +31,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return err
 	}
 	fast := fastLimit
-	running, err := s.running()
+	running, err := servers.Running()
 	if err == nil && running {
 		if _, err := s.inRecovery(ctx); err != nil {
 			fast = fastWhenHanging
@@ -63,7 +63,7 @@ func (s *Server) end(fast time.Duration) error {
 		{"fast", syscall.SIGINT, fast},
 		{"immediate", syscall.SIGQUIT, immediateLimit},
 	} {
-		found, err := processes.Named(processName)
+		found, err := servers.List()
 		if err != nil {
 			return err
 		}
@@ -74,21 +74,16 @@ func (s *Server) end(fast time.Duration) error {
 			s.log.Printf("%d processes have not ended: %s shutdown", len(found), step.name)
 		}
 		processes.Signal(postmasters(found), step.signal)
-		if processes.WaitUntil(step.limit, s.ended) {
+		if processes.WaitUntil(step.limit, servers.Ended) {
 			return nil
 		}
 	}
 	s.log.Printf("the server does not end: SIGKILL")
-	if processes.Kill(killLimit, func() ([]processes.Process, error) { return processes.Named(processName) }) {
+	if processes.Kill(killLimit, servers.List) {
 		return nil
 	}
-	found, err := processes.Named(processName)
+	found, err := servers.List()
 	return errors.Join(err, fmt.Errorf("processes %v do not end", found))
-}
-
-func (s *Server) ended() bool {
-	running, err := s.running()
-	return err == nil && !running
 }
 
 // Crashed reports whether a process that has ended was the server. The server removes the file with its

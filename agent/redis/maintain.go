@@ -12,7 +12,7 @@ import (
 
 // Maintain applies a changed password and certificate to the running server.
 func (s *Server) Maintain(ctx context.Context) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil || !running {
 		s.applied = ""
 		return err

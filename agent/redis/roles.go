@@ -19,7 +19,7 @@ func (s *Server) Seed(ctx context.Context) error {
 	if err := s.checkStart(); err != nil {
 		return err
 	}
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Server) Promote(ctx context.Context) error {
 	if err := s.checkStart(); err != nil {
 		return err
 	}
-	running, err := s.running()
+	running, err := servers.Running()
 	if err == nil && !running {
 		err = errors.New("the server does not run")
 	}
@@ -95,7 +95,7 @@ func (s *Server) setPending(on bool) error {
 
 // Secondary starts a secondary of the primary. Data that only this member has is discarded.
 func (s *Server) Secondary(ctx context.Context, primaries []string) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *Server) waitUntilLinked(ctx context.Context) error {
 	client := s.local()
 	defer client.Close()
 	began := time.Now()
-	err = driver.WaitUntil(ctx, s.running, func() error {
+	err = driver.WaitUntil(ctx, servers.Running, func() error {
 		err := checkLink(ctx, client, primary)
 		if errors.Is(err, errCopying) && time.Since(began) > driver.HandOff {
 			s.log.Printf("the copy continues in the background")

@@ -76,7 +76,7 @@ func parseEpoch(sources []string) (e epoch, found bool, err error) {
 
 // Sequence returns the number of this copy. While the server reads its data, it is that of the snapshot.
 func (s *Server) Sequence(ctx context.Context) (uint64, error) {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return 0, err
 	}

@@ -17,8 +17,8 @@ import (
 // Name is the type of the application in the arguments of the agent.
 const Name = "redis"
 
-// processNames are the names of a server.
-var processNames = []string{"redis-server", "valkey-server"}
+// servers are the processes of a server. They have the name of its program.
+var servers = processes.Servers{"redis-server", "valkey-server"}
 
 // Server is the driver for Redis.
 type Server struct {
@@ -59,20 +59,6 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 }
 
 func (s *Server) data(name string) string { return filepath.Join(s.config.DataDir, name) }
-
-func servers() ([]processes.Process, error) { return processes.Named(processNames...) }
-
-// running reports whether any process of a server exists in this PID namespace, which is that of the
-// container.
-func (s *Server) running() (bool, error) {
-	found, err := servers()
-	return len(found) > 0, err
-}
-
-func (s *Server) ended() bool {
-	running, err := s.running()
-	return err == nil && !running
-}
 
 // Ready returns an error if the server does not serve its data, or has not received it yet.
 func (s *Server) Ready(ctx context.Context) error {

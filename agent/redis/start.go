@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +21,7 @@ var versionText = regexp.MustCompile(`^(?:(Redis|Valkey) s|S)erver v=(\d+)\.`)
 
 // program returns the path of the server in the image.
 func (s *Server) program(ctx context.Context) (string, error) {
-	for _, name := range processNames {
+	for _, name := range servers {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
@@ -55,15 +54,7 @@ func (s *Server) launch(ctx context.Context) error {
 
 // undoStart kills the server after an error. It may have the data of its snapshot only, or is a copy of
 // the primary, so it need not save.
-func (s *Server) undoStart(err error) error {
-	if err == nil {
-		return nil
-	}
-	if stopErr := kill(); stopErr != nil {
-		return fmt.Errorf("%w, and then: %w", err, stopErr)
-	}
-	return err
-}
+func (s *Server) undoStart(err error) error { return driver.Undo(err, kill) }
 
 // begin starts the server with additional arguments, without waiting for it.
 func (s *Server) begin(ctx context.Context, args ...string) error {
@@ -117,5 +108,5 @@ func (s *Server) removeStale() error {
 func (s *Server) waitUntilServes(ctx context.Context) error {
 	client := s.local()
 	defer client.Close()
-	return driver.WaitUntil(ctx, s.running, func() error { return client.Ping(ctx).Err() })
+	return driver.WaitUntil(ctx, servers.Running, func() error { return client.Ping(ctx).Err() })
 }

@@ -15,7 +15,7 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	client := s.local()
 	defer client.Close()
 	for {
-		running, err := s.running()
+		running, err := servers.Running()
 		if err != nil {
 			return driver.Failed, err
 		}

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +25,7 @@ const (
 // Stop saves the data, and ends the server. It fails if the server cannot save, and continues to serve. A
 // server that neither answers nor saves is killed.
 func (s *Server) Stop(ctx context.Context) error {
-	running, err := s.running()
+	running, err := servers.Running()
 	if err != nil {
 		return err
 	}
@@ -35,12 +33,12 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.shutDown(ctx)
 	}
 	// It saves as well, and needs no connection, which a server with too many clients refuses.
-	found, err := servers()
+	found, err := servers.List()
 	if err != nil {
 		return err
 	}
 	processes.Signal(found, syscall.SIGTERM)
-	for ctx.Err() == nil && !processes.WaitUntil(endLimit, s.ended) {
+	for ctx.Err() == nil && !processes.WaitUntil(endLimit, servers.Ended) {
 		if s.saves() {
 			continue
 		}
@@ -83,16 +81,10 @@ func (s *Server) shutDown(ctx context.Context) {
 	_ = client.ShutdownSave(ctx).Err() // the end of the process is the result
 }
 
-func kill() error {
-	if !processes.Kill(killLimit, servers) {
-		return errors.New("the server does not end")
-	}
-	return nil
-}
+func kill() error { return servers.Kill(killLimit) }
 
 // Crashed reports whether a process that has ended was the server. The server removes the file with its
 // process ID, unless it was killed.
 func (s *Server) Crashed(pid int) bool {
-	text, err := os.ReadFile(s.Private.Path(pidFile))
-	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid)
+	return s.IsProcess(pidFile, pid)
 }

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -37,18 +37,15 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // which is longer.
 const requestLimit = 5 * time.Second
 
-// Error is an error that a member returned.
-type Error struct {
-	Message string
-	Code    int // of gRPC
-}
+// Error is the message of an error that a member returned.
+type Error string
 
-func (e *Error) Error() string { return e.Message }
+func (e Error) Error() string { return string(e) }
 
 // Is reports whether an error was returned by a member, with a message that has this part.
 func Is(err error, part string) bool {
-	var returned *Error
-	return errors.As(err, &returned) && strings.Contains(returned.Message, part)
+	var returned Error
+	return errors.As(err, &returned) && strings.Contains(string(returned), part)
 }
 
 // maxBody is larger than any response of the methods that are used here.
@@ -79,18 +76,11 @@ func (c *Client) call(ctx context.Context, method string, in, out any) error {
 	if response.StatusCode == http.StatusOK {
 		return json.Unmarshal(text, out)
 	}
-	var failure struct {
-		Error, Message string
-		Code           int
-	}
+	var failure struct{ Error, Message string }
 	if err := json.Unmarshal(text, &failure); err != nil || failure.Error+failure.Message == "" {
 		return fmt.Errorf("%s returned %s", method, response.Status)
 	}
-	message := failure.Message
-	if message == "" {
-		message = failure.Error
-	}
-	return &Error{Message: message, Code: failure.Code}
+	return Error(cmp.Or(failure.Message, failure.Error))
 }
 
 // do is call with authentication.
@@ -236,14 +226,4 @@ func (c *Client) Get(ctx context.Context, key string) (string, error) {
 	}
 	value, err := base64.StdEncoding.DecodeString(found.Kvs[0].Value)
 	return string(value), err
-}
-
-// CountLocal returns the number of keys from one key to the end, in the copy of the asked member.
-func (c *Client) CountLocal(ctx context.Context, from string) (int, error) {
-	var found struct{ Count string }
-	in := map[string]any{"key": []byte(from), "range_end": []byte{0}, "count_only": true, "serializable": true}
-	if err := c.do(ctx, "kv/range", in, &found); err != nil || found.Count == "" {
-		return 0, err
-	}
-	return strconv.Atoi(found.Count)
 }

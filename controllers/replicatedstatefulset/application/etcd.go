@@ -16,6 +16,9 @@ const (
 	etcdData = "/var/lib/etcd"
 )
 
+// allArePrimaries is why a field of sets with one primary is refused.
+const allArePrimaries = "etcd elects its leader, and all members are primaries; remove it"
+
 // etcd fills a set of etcd.
 func (f *filling) etcd() {
 	data := f.data(etcdData)
@@ -39,11 +42,11 @@ func validateEtcd(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fiel
 	options := ptr.Deref(spec.Application.Etcd, v1alpha1.EtcdPolicy{})
 	errs := invalidSettings(settings.Problems(options.Settings), at.Child("etcd", "settings"))
 	if p := spec.Primaries; p != nil && spec.Replicas != nil && *p < *spec.Replicas {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), *p, "etcd elects its leader, and all members are primaries; remove it"))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), *p, allArePrimaries))
 	}
 	for _, name := range []string{v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote} {
 		if _, isSet := spec.Pod.Commands[name]; isSet {
-			errs = append(errs, field.Forbidden(field.NewPath("spec", "pod", "commands").Key(name), "etcd elects its leader, and all members are primaries; remove it"))
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "pod", "commands").Key(name), allArePrimaries))
 		}
 	}
 	if spec.Seeding == v1alpha1.SeedingQuorum {

@@ -73,7 +73,7 @@ func failedToLeave(failures int32, age time.Duration) fixture.Thing {
 	})
 }
 
-// TestRS149WhyMembersStay tests what users are told while a member is not removed.
+// TestRS149WhyMembersStay tests the message of Progressing while a member is not removed.
 func TestRS149WhyMembersStay(t *testing.T) {
 	three := fixture.Memberships(joined, joined, joined)
 	for want, last := range map[string][]fixture.Thing{

@@ -392,9 +392,10 @@ func awaitLeaver(f *facts.Facts, p *Plan, have, ordinal int) {
 	}
 }
 
-// waitsToLeave reports whether members must leave, and the data of all members to remove is known.
+// waitsToLeave reports whether members must leave, and the state of all members to remove is known. It is
+// called when mayShrink is true.
 func (s scaling) waitsToLeave() bool {
-	if !s.mayShrink() || slices.ContainsFunc(s.leavers, func(m *facts.Member) bool { return m.State == record.Unknown }) {
+	if slices.ContainsFunc(s.leavers, func(m *facts.Member) bool { return m.State == record.Unknown }) {
 		return false
 	}
 	return slices.ContainsFunc(s.leavers, func(m *facts.Member) bool { return m.MustLeave })
