@@ -115,8 +115,8 @@ func unprotected(f *Facts, m *Member) string {
 }
 
 func backingOff(f *Facts, m *Member) string {
-	if f.Now.Before(m.RetryAt) {
-		return "backing off until " + m.RetryAt.UTC().Format("15:04:05")
+	if !f.Now.Before(m.RetryAt) {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s %s; backing off until %s", m.Failure.Command, record.HowFailed(int(m.Failure.Code)), m.RetryAt.UTC().Format("15:04:05"))
 }

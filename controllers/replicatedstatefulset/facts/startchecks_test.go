@@ -31,7 +31,7 @@ func TestWhyAMemberIsNotStarted(t *testing.T) {
 		{fixture.Pod(1).Primary(), "it is primary"},
 		{ready().Failures(1, "seed", 3, false), "seed reported with exit code 3 that the member cannot run in this pod"},
 		{ready().But(func(w *facts.World) { w.Members[1].Pod.Finalizers = nil }), "its pod has no finalizer yet"},
-		{ready().Failures(5, "secondary", 1, false).Lately(time.Second), "backing off until 12:00:15"},
+		{ready().Failures(5, "secondary", 1, false).Lately(time.Second), "secondary failed with exit code 1; backing off until 12:00:15"},
 	} {
 		f := facts.Derive(fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary(), r.pod))
 		if got := f.Members[1].WhyNotStartable; got != r.want {
@@ -39,7 +39,7 @@ func TestWhyAMemberIsNotStarted(t *testing.T) {
 		}
 	}
 	p := rules.Decide(fixture.WorldOf(fixture.SetOf(1, 1), fixture.Pod(0).Idle().Sequence("9").Failures(5, v1alpha1.CommandSeed, 1, false).Lately(time.Second)))
-	if want := "cannot start rss-db-0, which has the newest data: backing off until 12:00:15"; p.Waiting.Message != want {
+	if want := "cannot start rss-db-0, which has the newest data: seed failed with exit code 1; backing off until 12:00:15"; p.Waiting.Message != want {
 		t.Errorf("the status is %q, want %q", p.Waiting.Message, want)
 	}
 }

@@ -86,6 +86,13 @@ func (f *Facts) FailsToLeave(m *Member) bool {
 	return m.MustLeave && m.Membership.Failures >= *f.Set.Spec.FailureThreshold
 }
 
+// FailsToStart reports whether the member does not run, and its start has failed failureThreshold times or
+// more. The operator retries.
+func (f *Facts) FailsToStart(m *Member) bool {
+	x := m.Failure
+	return x != nil && !m.Parked && m.Shown == record.Idle && spec.Starts(x.Command) && x.Count >= *f.Set.Spec.FailureThreshold
+}
+
 // RefusesUnparked reports the same for a member that is not parked.
 func (m *Member) RefusesUnparked() bool { return m.RefusesToStepDown() && !m.Parked }
 

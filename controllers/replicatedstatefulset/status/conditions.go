@@ -187,7 +187,7 @@ func degraded(f *facts.Facts) metav1.Condition {
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
 	}
-	staying := f.Among(f.FailsToLeave)
+	staying, idle := f.Among(f.FailsToLeave), f.Among(f.FailsToStart)
 	resisting, unready := f.Among((*facts.Member).RefusesUnparked), f.Among(func(m *facts.Member) bool { return UnreadyTooLong(&f.Clock, m) })
 	untried := recreationRefused(f)
 	undone := facts.WriteUndone(f)
@@ -198,6 +198,8 @@ func degraded(f *facts.Facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonNotServing, whyUnready(unready[0])
 	case len(staying) > 0 && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, whyStays(f, staying[0])
+	case len(idle) > 0 && c.Status == metav1.ConditionFalse:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, whyIdle(idle[0])
 	case secondariesUnready(f).Reason != "" && c.Status == metav1.ConditionFalse:
 		unready := secondariesUnready(f)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unready.Reason, unready.Message
@@ -302,6 +304,12 @@ func whyResists(f *facts.Facts, m *facts.Member) string {
 func whyStays(f *facts.Facts, m *facts.Member) string {
 	return fmt.Sprintf("%s is not removed, because leave %s. To run it, and see its output: %s%s",
 		m.Name(), record.HowFailed(int(m.Membership.ExitCode)), f.CommandLine(m, v1alpha1.CommandLeave), rules.HowToSkipLeave)
+}
+
+// whyIdle states which start of a member failed, and where the cause is.
+func whyIdle(m *facts.Member) string {
+	return fmt.Sprintf("%s of %s %s, %d times, and is retried. For the cause: kubectl -n %s logs %s -c %s",
+		m.Failure.Command, m.Name(), record.HowFailed(int(m.Failure.Code)), m.Failure.Count, m.Pod.Namespace, m.Name(), m.CommandsIn)
 }
 
 // seeded returns condition Seeded: whether a first primary of this epoch runs, or ran and has a

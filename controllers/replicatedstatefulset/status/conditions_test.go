@@ -296,3 +296,20 @@ func TestRS149MembersThatDoNotLeave(t *testing.T) {
 		}
 	}
 }
+
+// TestW7AFailingStartIsReported tests that a start that fails repeatedly is reported with the place of its
+// cause, and that the operator still retries without an intervention.
+func TestW7AFailingStartIsReported(t *testing.T) {
+	for failures, reported := range map[int32]bool{1: false, 2: true, 9: true} {
+		p := rules.Decide(fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Idle().Sequence("0").Failures(failures, v1alpha1.CommandSeed, 1, false), fixture.Pod(1).Idle().Sequence("0")))
+		conditions := status.Summarize(&p).Conditions
+		degraded := meta.FindStatusCondition(conditions, v1alpha1.ConditionDegraded)
+		if (degraded.Reason == v1alpha1.ReasonMembersFailed) != reported || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) {
+			t.Errorf("%d failures: %+v", failures, conditions)
+		}
+		want := fmt.Sprintf("seed of rss-db-0 failed with exit code 1, %d times, and is retried. For the cause: kubectl -n ns logs rss-db-0 -c main", failures)
+		if reported && degraded.Message != want {
+			t.Errorf("the message is %q, want %q", degraded.Message, want)
+		}
+	}
+}
