@@ -59,7 +59,8 @@ func withAgent(run func() int) int {
 
 // withContainers runs the tests with databases in containers, which take some minutes:
 //
-//	apt-get install --no-install-recommends runc postgresql-15 redis-server etcd-server
+//	apt-get install --no-install-recommends runc postgresql-15 redis-server etcd-server \
+//	  mariadb-server mariadb-backup galera-4 socat
 //	go test -count=1 -timeout=20m ./agent -containers
 var withContainers = flag.Bool("containers", false, "run the tests with databases in containers; requires root, runc, and the databases of Debian")
 
@@ -70,6 +71,7 @@ type set struct {
 	application string
 	server      string // the name of its processes
 	dataDir     string // relative to the volume
+	programs    string // a prefix of PATH
 	port        int32
 
 	// environment returns the configuration of a member that listens at an address.
@@ -237,7 +239,7 @@ func (m *member) start() {
 		"process": object{
 			"user": object{"uid": m.user, "gid": 0}, "cwd": "/", "noNewPrivileges": true,
 			"args": []string{"/agent/agent", m.application, "idle"},
-			"env":  append(environment, "PATH="+m.path+"/usr/bin:/bin", "POD_NAME="+m.name),
+			"env":  append(environment, "PATH="+m.path+m.programs+"/usr/bin:/bin", "POD_NAME="+m.name),
 		},
 		"root": object{"path": root, "readonly": true},
 		"mounts": []object{

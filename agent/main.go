@@ -6,7 +6,7 @@
 //	                              application when the container is stopped
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
 //
-// The types are etcd, postgresql and redis. A command that starts the application as primary can have the flag
+// The types are etcd, galera, postgresql and redis. A command that starts the application as primary can have the flag
 // --start=TIME.EPOCH before the names, see driver.Start.
 //
 // Packages: driver has the interface that each application implements, and runs the commands. Each
@@ -20,6 +20,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/etcd"
+	"github.com/stateful-operator/stateful-operator/agent/galera"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql"
 	"github.com/stateful-operator/stateful-operator/agent/redis"
 	"github.com/stateful-operator/stateful-operator/gate/selfcopy"
@@ -27,9 +28,9 @@ import (
 
 const (
 	usage = `usage: agent install DIR
-       agent etcd|postgresql|redis idle
-       agent etcd|postgresql|redis sequence|status|ready|seed|promote|demote|stop
-       agent etcd|postgresql|redis primary|secondary|leave NAME...`
+       agent etcd|galera|postgresql|redis idle
+       agent etcd|galera|postgresql|redis sequence|status|ready|seed|promote|demote|stop
+       agent etcd|galera|postgresql|redis primary|secondary|leave NAME...`
 
 	programName = "agent"
 )
@@ -37,6 +38,7 @@ const (
 // applications returns the drivers by type.
 var applications = map[string]func(*driver.Log, driver.Start) (driver.Driver, error){
 	etcd.Name:       func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return etcd.New(log) },
+	galera.Name:     func(log *driver.Log, start driver.Start) (driver.Driver, error) { return galera.New(log, start) },
 	postgresql.Name: func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return postgresql.New(log) },
 	redis.Name:      func(log *driver.Log, start driver.Start) (driver.Driver, error) { return redis.New(log, start) },
 }

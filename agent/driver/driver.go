@@ -66,6 +66,15 @@ type Start struct {
 	Epoch   int64 // status.epoch
 }
 
+// After returns by how much the epoch is greater than that of an earlier start. Epochs begin again if the
+// object is created again.
+func (s Start) After(former Start) int64 {
+	if s.Created == former.Created && s.Epoch > former.Epoch {
+		return s.Epoch - former.Epoch
+	}
+	return s.Epoch
+}
+
 // StartFlag precedes the start in the arguments of a command.
 const StartFlag = "--start="
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // WriteDurably replaces a file, and returns when it is on disk.
@@ -33,6 +35,16 @@ func SyncFolder(path string) error {
 	}
 	defer folder.Close()
 	return folder.Sync()
+}
+
+// SyncAll returns when all files of the file system of a folder are on disk.
+func SyncAll(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return unix.Syncfs(int(folder.Fd()))
 }
 
 // Remove removes a file, if it exists.

@@ -50,6 +50,16 @@ func Output(cmd *exec.Cmd) (string, error) {
 	return stdout.String(), nil
 }
 
+// Log returns the standard error of a program.
+func Log(cmd *exec.Cmd) (string, error) {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := Run(cmd); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, Tail(stderr.String()))
+	}
+	return stderr.String(), nil
+}
+
 // Tail returns the end of an output.
 func Tail(text string) string {
 	const maxOutput = 2000

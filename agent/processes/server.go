@@ -2,6 +2,10 @@ package processes
 
 import (
 	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -10,6 +14,24 @@ type Servers []string
 
 // List returns the processes in this PID namespace, which is that of the container.
 func (s Servers) List() ([]Process, error) { return Named(s...) }
+
+// ListTagged returns the processes of the application, and those that have a variable in their environment:
+// what a server starts has its environment.
+func (s Servers) ListTagged(tag string) ([]Process, error) {
+	all, err := All()
+	return slices.DeleteFunc(all, func(p Process) bool {
+		return !slices.Contains(s, p.Name) && !slices.Contains(p.environment(), tag)
+	}), err
+}
+
+// environment returns the variables with which a process was started, or nil if it has ended.
+func (p Process) environment() []string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/environ")
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\x00")
+}
 
 // Running reports whether any of the processes exists.
 func (s Servers) Running() (bool, error) {
@@ -24,8 +46,12 @@ func (s Servers) Ended() bool {
 }
 
 // Kill ends the processes with SIGKILL. It returns an error if the time expires before.
-func (s Servers) Kill(limit time.Duration) error {
-	if !Kill(limit, s.List) {
+func (s Servers) Kill(limit time.Duration) error { return KillServer(limit, s.List) }
+
+// KillServer ends the processes of a server that a function lists. It returns an error if the time expires
+// before.
+func KillServer(limit time.Duration, list func() ([]Process, error)) error {
+	if !Kill(limit, list) {
 		return errors.New("the server does not end")
 	}
 	return nil

@@ -39,10 +39,7 @@ func (e epoch) number(offset int64) uint64 {
 // next returns the epoch of a start as primary that begins at a position. Starts from the same copy have
 // different bases, the later one the higher.
 func (e epoch) next(start driver.Start, offset int64) (epoch, error) {
-	steps := start.Epoch
-	if start.Created == e.start.Created && start.Epoch > e.start.Epoch {
-		steps -= e.start.Epoch
-	}
+	steps := start.After(e.start)
 	last := e.number(offset) >> epochBits
 	if steps < 1 || uint64(steps) > math.MaxUint64>>epochBits-last {
 		return epoch{}, fmt.Errorf("epoch %d cannot follow %d", start.Epoch, last)

@@ -13,14 +13,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 	"github.com/stateful-operator/stateful-operator/test/run/dummy"
 	etcd "github.com/stateful-operator/stateful-operator/test/run/etcd/server"
+	galera "github.com/stateful-operator/stateful-operator/test/run/galera/server"
 	postgres "github.com/stateful-operator/stateful-operator/test/run/postgres/server"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
 // writeImages writes the images of the operator and of the promises: an image with a shell that
-// differs from the cluster's own, two with a witness, one with a ledger, Redis, PostgreSQL and etcd with their clients, and
-// the original's sample application.
+// differs from the cluster's own, two with a witness, one with a ledger, four applications with their
+// clients, and the original's sample application.
 func (w *workshop) writeImages(ctx context.Context) (err error) {
 	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
 	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
@@ -41,6 +42,8 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 			Files: []image.File{{Path: "/client", Link: "pgclient"}}},
 		{Package: "./test/run/etcd/etcdclient", Ref: "localhost/etcd-client", User: "65532:65532", Tar: w.tar(),
 			Files: []image.File{{Path: "/client", Link: "etcdclient"}}},
+		{Package: "./test/run/galera/galeraclient", Ref: "localhost/mariadb-client", User: "65532:65532", Tar: w.tar(),
+			Files: []image.File{{Path: "/client", Link: "galeraclient"}}},
 	}
 	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
 	if err != nil {
@@ -48,7 +51,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	}
 	w.Operator = refs[0]
 	i := &w.Images
-	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6]
+	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7]
 	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
 	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
 		return err
@@ -58,6 +61,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 		ref, next *string
 	}{
 		{server.Image, &i.Redis, &i.RedisNext}, {postgres.Image, &i.PostgreSQL, &i.PostgreSQLNext}, {etcd.Image, &i.Etcd, &i.EtcdNext},
+		{galera.Image, &i.MariaDB, &i.MariaDBNext},
 	} {
 		if *s.ref, err = s.image.Write(ctx, w.tar()); err != nil {
 			return err
@@ -70,6 +74,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	i.Dummy, err = dummy.Image.Write(ctx, w.tar())
 	i.PostgreSQLSample = "config/samples/applications/postgresql.yaml"
 	i.EtcdSample = "config/samples/applications/etcd.yaml"
+	i.MariaDBSample = "config/samples/applications/mariadb-galera.yaml"
 	i.RedisInLines = "config/samples/applications/redis.yaml"
 	i.RedisSample = "config/samples/replicatedstatefulset/redis.yaml"
 	i.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"

@@ -7,7 +7,7 @@ import (
 )
 
 // ApplicationType is a type of application that the operator can run without commands of the user.
-// +kubebuilder:validation:Enum=PostgreSQL;Redis;Etcd
+// +kubebuilder:validation:Enum=PostgreSQL;Redis;Etcd;MariaDBGalera
 type ApplicationType string
 
 const (
@@ -20,6 +20,9 @@ const (
 	// ApplicationEtcd is etcd 3.4 to 3.6, in the upstream image or another image with the same
 	// program.
 	ApplicationEtcd ApplicationType = "Etcd"
+	// ApplicationMariaDBGalera is MariaDB 10.6 to 11.8 with Galera, in the upstream image or another image
+	// with the same programs.
+	ApplicationMariaDBGalera ApplicationType = "MariaDBGalera"
 )
 
 // ApplicationPolicy makes the operator fill the fields of the set that run an application: commands,
@@ -29,15 +32,16 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.postgreSQL) || self.type == 'PostgreSQL'",fieldPath=".postgreSQL",message="requires type PostgreSQL; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",message="requires type Redis; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.etcd) || self.type == 'Etcd'",fieldPath=".etcd",message="requires type Etcd; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.mariaDBGalera) || self.type == 'MariaDBGalera'",fieldPath=".mariaDBGalera",message="requires type MariaDBGalera; remove it"
 type ApplicationPolicy struct {
 	// Type of the application. It is immutable.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis","urn:alm:descriptor:com.tectonic.ui:select:Etcd"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis","urn:alm:descriptor:com.tectonic.ui:select:Etcd","urn:alm:descriptor:com.tectonic.ui:select:MariaDBGalera"}
 	Type ApplicationType `json:"type"`
 
 	// CredentialsSecret is the Secret with the passwords. For PostgreSQL it has the keys password
 	// (of the superuser postgres) and replicationPassword (of the role replicator). For Redis it
-	// has the key password (of the user default), and for etcd the key password (of the user root). It
-	// is mounted into the container in which commands run.
+	// has the key password (of the user default), and for etcd and MariaDB Galera the key password (of
+	// the user root). It is mounted into the container in which commands run.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:io.kubernetes:Secret"}
@@ -58,6 +62,23 @@ type ApplicationPolicy struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="etcd",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
 	Etcd *EtcdPolicy `json:"etcd,omitempty"`
+
+	// MariaDBGalera has the options of type MariaDBGalera. Defaults to the settings of the agent.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="MariaDB Galera",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	MariaDBGalera *MariaDBGaleraPolicy `json:"mariaDBGalera,omitempty"`
+}
+
+// MariaDBGaleraPolicy has the options of MariaDB Galera.
+type MariaDBGaleraPolicy struct {
+	// Settings are variables of MariaDB, and options of Galera, which have a dot in their name, for
+	// example gcache.size. Those on which the set depends are refused, for example wsrep_on. A change
+	// recreates the members, one at a time. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settings",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // EtcdPolicy has the options of etcd.

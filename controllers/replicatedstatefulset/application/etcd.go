@@ -16,9 +16,6 @@ const (
 	etcdData = "/var/lib/etcd"
 )
 
-// allArePrimaries is why a field of sets with one primary is refused.
-const allArePrimaries = "etcd elects its leader, and all members are primaries; remove it"
-
 // etcd fills a set of etcd.
 func (f *filling) etcd() {
 	data := f.data(etcdData)
@@ -29,31 +26,13 @@ func (f *filling) etcd() {
 	f.port(etcd, etcdPort)
 	f.readiness(etcd)
 	f.security(etcdUser)
-	for name, timeout := range map[string]v1alpha1.Duration{
-		v1alpha1.CommandStatus: statusTimeout, v1alpha1.CommandSequence: commandTimeout, v1alpha1.CommandSeed: commandTimeout,
-		v1alpha1.CommandPrimary: commandTimeout, v1alpha1.CommandStop: commandTimeout, v1alpha1.CommandLeave: leaveTimeout,
-	} {
-		f.command(name, []string{agentInPod, etcd, name}, timeout)
-	}
+	f.primaryCommands(etcd)
+	f.command(v1alpha1.CommandLeave, []string{agentInPod, etcd, v1alpha1.CommandLeave}, leaveTimeout)
 }
 
 // validateEtcd checks what only etcd requires.
 func validateEtcd(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	options := ptr.Deref(spec.Application.Etcd, v1alpha1.EtcdPolicy{})
 	errs := invalidSettings(settings.Problems(options.Settings), at.Child("etcd", "settings"))
-	if p := spec.Primaries; p != nil && spec.Replicas != nil && *p < *spec.Replicas {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), *p, allArePrimaries))
-	}
-	for _, name := range []string{v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote} {
-		if _, isSet := spec.Pod.Commands[name]; isSet {
-			errs = append(errs, field.Forbidden(field.NewPath("spec", "pod", "commands").Key(name), allArePrimaries))
-		}
-	}
-	if spec.Seeding == v1alpha1.SeedingQuorum {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "seeding"), "a majority of new volumes would create a second cluster of etcd while the first one has data; remove it"))
-	}
-	if spec.TLS != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "TLS"), "type Etcd does not support TLS yet; remove it, and restrict the network"))
-	}
-	return errs
+	return append(errs, validateAllPrimaries(spec, "etcd elects its leader, and all members are primaries; remove it")...)
 }

@@ -62,13 +62,16 @@ func Filled(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet
 
 // applications fill a set of their type.
 var applications = map[v1alpha1.ApplicationType]func(*filling){
-	v1alpha1.ApplicationPostgreSQL: (*filling).postgreSQL,
-	v1alpha1.ApplicationRedis:      (*filling).redis,
-	v1alpha1.ApplicationEtcd:       (*filling).etcd,
+	v1alpha1.ApplicationPostgreSQL:    (*filling).postgreSQL,
+	v1alpha1.ApplicationRedis:         (*filling).redis,
+	v1alpha1.ApplicationEtcd:          (*filling).etcd,
+	v1alpha1.ApplicationMariaDBGalera: (*filling).galera,
 }
 
 // hasOnePrimary reports whether an application has one primary, which the operator selects.
-func hasOnePrimary(t v1alpha1.ApplicationType) bool { return t != v1alpha1.ApplicationEtcd }
+func hasOnePrimary(t v1alpha1.ApplicationType) bool {
+	return t == v1alpha1.ApplicationPostgreSQL || t == v1alpha1.ApplicationRedis
+}
 
 // filling is a set that is being filled.
 type filling struct {
@@ -184,9 +187,9 @@ func (f *filling) mount(mount corev1.VolumeMount) {
 	}
 }
 
-func (f *filling) env(name, value string) {
-	if !slices.ContainsFunc(f.main.Env, func(e corev1.EnvVar) bool { return e.Name == name }) {
-		f.main.Env = append(f.main.Env, corev1.EnvVar{Name: name, Value: value})
+func (f *filling) env(variable corev1.EnvVar) {
+	if !slices.ContainsFunc(f.main.Env, func(e corev1.EnvVar) bool { return e.Name == variable.Name }) {
+		f.main.Env = append(f.main.Env, variable)
 	}
 }
 
@@ -264,6 +267,17 @@ func (f *filling) commands(driver string, start ...string) {
 	}
 }
 
+// primaryCommands sets the commands of an application whose members are all primaries. start are additional
+// arguments of the command that starts the first member.
+func (f *filling) primaryCommands(driver string, start ...string) {
+	for name, timeout := range map[string]v1alpha1.Duration{
+		v1alpha1.CommandStatus: statusTimeout, v1alpha1.CommandSequence: commandTimeout, v1alpha1.CommandPrimary: commandTimeout, v1alpha1.CommandStop: commandTimeout,
+	} {
+		f.command(name, []string{agentInPod, driver, name}, timeout)
+	}
+	f.command(v1alpha1.CommandSeed, append([]string{agentInPod, driver, v1alpha1.CommandSeed}, start...), commandTimeout)
+}
+
 // common returns the configuration that all applications have.
 func (f *filling) common(data string, options map[string]string) settings.Common {
 	c := settings.Common{
@@ -281,7 +295,7 @@ func (f *filling) variable(name string, config interface{ Encode() (string, erro
 	if err != nil {
 		return // strings can always be encoded; the agent reports a missing variable
 	}
-	f.env(name, text)
+	f.env(corev1.EnvVar{Name: name, Value: text})
 }
 
 // hasServerSecret reports whether the members have a certificate for clients.

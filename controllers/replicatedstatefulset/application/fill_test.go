@@ -45,6 +45,9 @@ func TestFilledSets(t *testing.T) {
 		"etcd.yaml": fixture.Etcd(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Etcd = &v1alpha1.EtcdPolicy{Settings: map[string]string{"auto-compaction-retention": "8h"}}
 		}),
+		"mariadb-galera.yaml": fixture.MariaDBGalera(func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Application.MariaDBGalera = &v1alpha1.MariaDBGaleraPolicy{Settings: map[string]string{"gcache.size": "256M"}}
+		}),
 		"redis.yaml": fixture.Redis(),
 		"redis-options.yaml": fixture.Redis(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Redis = &v1alpha1.RedisPolicy{MinReplicasToWrite: 1, Settings: map[string]string{"maxmemory": "1gb"}}

@@ -3,6 +3,7 @@ package application
 import (
 	"path"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -36,8 +37,8 @@ func (f *filling) configure(data string) {
 	options := ptr.Deref(f.set.Spec.Application.PostgreSQL, v1alpha1.PostgreSQLPolicy{})
 	config := settings.Config{Common: f.common(path.Join(data, "pgdata"), options.Settings), SynchronousStandbys: options.SynchronousStandbys}
 	f.variable(settings.Variable, config)
-	f.env("PGHOST", path.Join(pathRun, postgreSQL))
-	f.env("PGUSER", settings.Superuser)
+	f.env(corev1.EnvVar{Name: "PGHOST", Value: path.Join(pathRun, postgreSQL)})
+	f.env(corev1.EnvVar{Name: "PGUSER", Value: settings.Superuser})
 }
 
 // validatePostgreSQL checks what only PostgreSQL requires.

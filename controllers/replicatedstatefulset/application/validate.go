@@ -39,9 +39,32 @@ func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.Er
 
 // validations check what only one type requires.
 var validations = map[v1alpha1.ApplicationType]func(*v1alpha1.ReplicatedStatefulSetSpec, *field.Path) field.ErrorList{
-	v1alpha1.ApplicationPostgreSQL: validatePostgreSQL,
-	v1alpha1.ApplicationRedis:      validateRedis,
-	v1alpha1.ApplicationEtcd:       validateEtcd,
+	v1alpha1.ApplicationPostgreSQL:    validatePostgreSQL,
+	v1alpha1.ApplicationRedis:         validateRedis,
+	v1alpha1.ApplicationEtcd:          validateEtcd,
+	v1alpha1.ApplicationMariaDBGalera: validateGalera,
+}
+
+// validateAllPrimaries checks an application whose members are all primaries. why is the reason for which a
+// field of sets with one primary is refused.
+func validateAllPrimaries(spec *v1alpha1.ReplicatedStatefulSetSpec, why string) (errs field.ErrorList) {
+	if p := spec.Primaries; p != nil && spec.Replicas != nil && *p < *spec.Replicas {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), *p, why))
+	}
+	for _, name := range []string{v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote} {
+		if _, isSet := spec.Pod.Commands[name]; isSet {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "pod", "commands").Key(name), why))
+		}
+	}
+	if spec.Seeding == v1alpha1.SeedingQuorum {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "seeding"),
+			"a majority of new volumes would create a second cluster while the first one has data; remove it"))
+	}
+	if spec.TLS != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "TLS"),
+			fmt.Sprintf("type %s does not support TLS yet; remove it, and restrict the network", spec.Application.Type)))
+	}
+	return errs
 }
 
 // maxSecondaries is the max number of secondaries for which a primary can wait.
@@ -107,8 +130,8 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) (texts []string) {
 	if o := set.Spec.Application.Redis; o != nil {
 		warn("redis.minReplicasToWrite", o.MinReplicasToWrite, "writes are refused")
 	}
-	if set.Spec.Application.Type == v1alpha1.ApplicationEtcd && replicas > 0 && replicas%2 == 0 {
-		texts = append(texts, fmt.Sprintf("spec.replicas is %d: %d members of etcd survive the loss of as many members as %d; set an odd number", replicas, replicas, replicas-1))
+	if t := set.Spec.Application.Type; !hasOnePrimary(t) && replicas > 0 && replicas%2 == 0 {
+		texts = append(texts, fmt.Sprintf("spec.replicas is %d: %d members of %s survive the loss of as many members as %d; set an odd number", replicas, replicas, t, replicas-1))
 	}
 	return texts
 }

@@ -24,6 +24,13 @@ func ofEtcd(flags map[string]string) change {
 	}
 }
 
+func ofGalera(settings map[string]string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Application.Type, s.Spec.Primaries = v1alpha1.ApplicationMariaDBGalera, nil
+		s.Spec.Application.MariaDBGalera = &v1alpha1.MariaDBGaleraPolicy{Settings: settings}
+	}
+}
+
 func ofRedis(o v1alpha1.RedisPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.Application.Type, s.Spec.Application.Redis = v1alpha1.ApplicationRedis, &o
@@ -38,7 +45,7 @@ func TestInvalidApplications(t *testing.T) {
 		{"a valid one", "", func(*v1alpha1.ReplicatedStatefulSet) {}},
 		{"no agent on record", "", func(s *v1alpha1.ReplicatedStatefulSet) { s.Status.Agent = nil }},
 		{"options", "", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"shared_buffers": "256MB"}})},
-		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "Etcd", "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "Etcd", "MariaDBGalera", "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Type = "Oracle"
 			s.Spec.Pod.Commands = filled(fixture.PostgreSQL()).Spec.Pod.Commands
 		}},
@@ -80,6 +87,16 @@ func TestInvalidApplications(t *testing.T) {
 		}},
 		{"TLS of etcd", "spec.TLS: Forbidden: type Etcd does not support TLS yet", func(s *v1alpha1.ReplicatedStatefulSet) {
 			ofEtcd(nil)(s)
+			s.Spec.TLS = &v1alpha1.TLSPolicy{}
+		}},
+		{"MariaDB Galera", "", ofGalera(map[string]string{"innodb_buffer_pool_size": "1G", "gcache.size": "1G"})},
+		{"a refused setting of MariaDB", "spec.application.mariaDBGalera.settings[wsrep_on]: Forbidden: the agent configures replication; remove or correct it", ofGalera(map[string]string{"wsrep_on": "OFF"})},
+		{"one primary of Galera", "spec.primaries: Invalid value: 1: all members of Galera accept writes, and are primaries; remove it", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofGalera(nil)(s)
+			s.Spec.Primaries = new(int32(1))
+		}},
+		{"TLS of Galera", "spec.TLS: Forbidden: type MariaDBGalera does not support TLS yet", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofGalera(nil)(s)
 			s.Spec.TLS = &v1alpha1.TLSPolicy{}
 		}},
 		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},

@@ -87,6 +87,9 @@ type Images struct {
 	// Etcd and EtcdNext are images of the server. EtcdClient is an image of test/run/etcd/etcdclient.
 	// EtcdSample is the path of the sample.
 	Etcd, EtcdNext, EtcdClient, EtcdSample string
+	// MariaDB and MariaDBNext are images of the server with Galera. MariaDBClient is an image of
+	// test/run/galera/galeraclient. MariaDBSample is the path of the sample.
+	MariaDB, MariaDBNext, MariaDBClient, MariaDBSample string
 	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string

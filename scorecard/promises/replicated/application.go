@@ -31,6 +31,8 @@ type application struct {
 	durable bool
 	// many is true if all members are primaries.
 	many bool
+	// leaves is true if the application has a list of members.
+	leaves bool
 	// set changes a setting.
 	set func(*v1alpha1.ApplicationPolicy)
 }

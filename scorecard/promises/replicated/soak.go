@@ -63,6 +63,7 @@ const (
 	onlyLedgers          // the fault needs a knob of the ledger
 	onlyDatabases
 	durablePrograms // an acknowledged entry is on the disks
+	onePrimary
 )
 
 func (p programs) include(d *database) bool {
@@ -73,6 +74,8 @@ func (p programs) include(d *database) bool {
 		return d != nil
 	case durablePrograms:
 		return d == nil || d.durable
+	case onePrimary:
+		return d == nil || !d.many
 	}
 	return true
 }
@@ -105,7 +108,7 @@ var faults = []fault{
 	{name: "all servers are killed", of: durablePrograms, do: killAll},
 	{name: "the primary's server hangs", of: onlyDatabases, do: serverHangs},
 	{name: "the image is changed", of: onlyDatabases, do: imageChanges},
-	{name: "a switchover is requested", do: switchoverFault},
+	{name: "a switchover is requested", of: onePrimary, do: switchoverFault},
 }
 
 // drainFault cordons the primary's node and tries to evict the primary for 10 seconds. It ignores
@@ -266,8 +269,12 @@ func (t *trial) recovers(ctx context.Context) {
 			}
 		}
 		s := t.set.Status
-		t.Expect(s.Members.Primary).To(HaveLen(1), "%s", describe(t.set))
-		t.Expect(s.Members.Secondary).To(HaveLen(2), "%s", describe(t.set))
+		primaries := 1
+		if t.database != nil && t.database.many {
+			primaries = 3
+		}
+		t.Expect(s.Members.Primary).To(HaveLen(primaries), "%s", describe(t.set))
+		t.Expect(s.Members.Secondary).To(HaveLen(3-primaries), "%s", describe(t.set))
 		t.Expect(meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue(), "%s", describe(t.set))
 	})
 	if t.database != nil {

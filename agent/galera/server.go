@@ -1,0 +1,207 @@
+package galera
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/galera/settings"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
+)
+
+// Name is the type of the application in the arguments of the agent.
+const Name = "galera"
+
+// processName is the name of a server, and of its program.
+const processName = "mariadbd"
+
+// servers are the processes of a server.
+var servers = processes.Servers{processName}
+
+// localPasswordFile has the random password of the agent. It is as old as the pod.
+const localPasswordFile = "password"
+
+// Server is the driver for MariaDB Galera.
+type Server struct {
+	driver.Member
+	config        settings.Config
+	start         driver.Start
+	log           *driver.Log
+	address       string // of the pod
+	localPassword string // of the agent
+
+	applied string // the password that this process has set, for Maintain
+}
+
+var _ driver.Copier = &Server{}
+
+// New returns the driver that the environment configures.
+func New(log *driver.Log, start driver.Start) (*Server, error) {
+	config, err := settings.Decode(os.Getenv(settings.Variable))
+	if err != nil {
+		return nil, driver.Errorf(driver.NotConfigured, "%w", err)
+	}
+	member, err := driver.NewMember(Name, config.Common)
+	if err != nil {
+		return nil, err
+	}
+	address := os.Getenv(settings.AddressVariable)
+	if net.ParseIP(address) == nil {
+		return nil, driver.Errorf(driver.NotConfigured, "the environment variable %s is %q, and not an IP address", settings.AddressVariable, address)
+	}
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	password, err := member.Private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Member: member, config: config, start: start, log: log, address: address, localPassword: string(password)}, nil
+}
+
+// folder returns the data folder of MariaDB.
+func (s *Server) folder() string { return filepath.Join(s.config.DataDir, "mysql") }
+
+// temporary returns the folder for temporary files, which can be as large as the data.
+func (s *Server) temporary() string { return filepath.Join(s.config.DataDir, "tmp") }
+
+func (s *Server) data(name string) string { return filepath.Join(s.folder(), name) }
+
+func address(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+
+// copyingFile exists while the server receives a copy of the data.
+const copyingFile = "sst_in_progress"
+
+func (s *Server) copying() bool {
+	_, err := os.Stat(s.data(copyingFile))
+	return err == nil
+}
+
+// Ready returns an error while clients cannot write.
+func (s *Server) Ready(ctx context.Context) error {
+	found, err := s.local(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !found.serves():
+		return fmt.Errorf("the member is %s in a cluster that is %s", found.local, found.cluster)
+	}
+	return nil
+}
+
+// Status returns the state of the server. A server without a majority, and one that does not answer, is
+// queried again until the time is over.
+func (s *Server) Status(ctx context.Context) (driver.Code, error) {
+	for {
+		running, err := s.running()
+		if err != nil {
+			return driver.Failed, err
+		}
+		if !running {
+			return driver.Stopped, nil
+		}
+		if alive, err := servers.Running(); err != nil || !alive {
+			return driver.Failed, errors.Join(errRemains, err)
+		}
+		joins, err := driver.Copying()
+		if err != nil {
+			return driver.Failed, err
+		}
+		found, err := s.local(ctx)
+		switch {
+		case err == nil && found.serves() && found.counts:
+			return driver.Primary, nil
+		case err == nil && found.serves(), joins && (err != nil || found.primary()):
+			return driver.DegradedPrimary, nil
+		case err == nil && found.primary():
+			err = fmt.Errorf("the member is %s", found.local)
+		case err == nil:
+			err = errors.New("the member is not connected to a majority")
+		}
+		if driver.Pause(ctx) {
+			continue
+		}
+		if isFull(err) { // it works, and one that is busy must not be stopped
+			return driver.Primary, nil
+		}
+		return driver.Failed, err
+	}
+}
+
+var errRemains = errors.New("the server has ended, and a program that it has started still runs")
+
+// Sequence returns the number of this copy.
+func (s *Server) Sequence(ctx context.Context) (uint64, error) {
+	running, err := s.running()
+	if err != nil {
+		return 0, err
+	}
+	if running {
+		return s.runningSequence(ctx)
+	}
+	m, err := s.mark()
+	if err != nil {
+		return 0, err
+	}
+	if !m.hasData() {
+		return 0, s.checkForeign(m)
+	}
+	p, err := s.position(ctx, m)
+	switch {
+	case err != nil:
+		return 0, err
+	case p.known():
+		return m.Generation.sequence(p.Number), nil
+	case m.isNew():
+		return m.Generation.sequence(0), nil
+	}
+	return 0, nil
+}
+
+// runningSequence returns the number of a running server, when all transactions up to it are on disk.
+func (s *Server) runningSequence(ctx context.Context) (uint64, error) {
+	found, err := s.local(ctx)
+	if err != nil {
+		if stored, readErr := s.readState(); readErr == nil && !stored.known() && s.copying() {
+			return 0, nil // it receives a copy
+		}
+		return 0, err
+	}
+	if err := s.waitForDisk(ctx); err != nil {
+		return 0, err
+	}
+	return found.generation.sequence(found.committed), nil
+}
+
+// checkForeign returns an error if the folder has data that no command of the agent has created.
+func (s *Server) checkForeign(m mark) error {
+	entries, err := os.ReadDir(s.folder())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && len(entries) > 0 && m.State == "" {
+		return driver.Errorf(driver.NotInstalled, "%s has data of another MariaDB, and %s does not exist: move the data away, and load a dump of it into the set",
+			s.folder(), s.markPath())
+	}
+	return err
+}
+
+var errRoles = driver.Errorf(driver.NotConfigured, "all members of Galera are primaries, and there are no commands secondary, promote and demote")
+
+// Secondary is not supported.
+func (s *Server) Secondary(context.Context, []string) error { return errRoles }
+
+// Promote is not supported.
+func (s *Server) Promote(context.Context) error { return errRoles }
+
+// Demote is not supported.
+func (s *Server) Demote(context.Context) error { return errRoles }
