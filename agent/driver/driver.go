@@ -66,11 +66,17 @@ type Start struct {
 	Epoch   int64 // status.epoch
 }
 
-// After returns by how much the epoch is greater than that of an earlier start. Epochs begin again if the
-// object is created again.
+// maxAfter limits the result of After for an object that was restored long before its first start.
+const maxAfter = 1 << 16
+
+// After returns by how much the epoch is greater than that of an earlier start. If the object was created
+// again, epochs begin again: at 1, or at the current Unix time if it was restored from a backup.
 func (s Start) After(former Start) int64 {
-	if s.Created == former.Created && s.Epoch > former.Epoch {
+	switch {
+	case s.Created == former.Created && s.Epoch > former.Epoch:
 		return s.Epoch - former.Epoch
+	case s.Epoch > s.Created:
+		return min(s.Epoch-s.Created, maxAfter)
 	}
 	return s.Epoch
 }

@@ -93,3 +93,22 @@ func TestACommandThatIgnoresItsLimitEnds(t *testing.T) {
 		t.Errorf("status exits with %d while a command runs, want %d", code, Primary)
 	}
 }
+
+func TestEpochsOfAnObjectThatWasCreatedAgain(t *testing.T) {
+	const first, second = 1764338400, 1764425000
+	for _, row := range []struct {
+		start, former Start
+		want          int64
+	}{
+		{Start{first, 7}, Start{first, 3}, 4},
+		{Start{first, 1}, Start{}, 1},
+		{Start{second, 2}, Start{first, 9}, 2},
+		{Start{second, second + 30}, Start{first, 9}, 30}, // restored from a backup
+		{Start{second, second + 31}, Start{second, second + 30}, 1},
+		{Start{second, second + 1<<30}, Start{first, 9}, maxAfter},
+	} {
+		if got := row.start.After(row.former); got != row.want {
+			t.Errorf("%v is %d after %v, want %d", row.start, got, row.former, row.want)
+		}
+	}
+}

@@ -1,9 +1,6 @@
 package etcd
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -46,18 +43,8 @@ func (s *Server) markPath() string { return filepath.Join(s.config.DataDir, mark
 
 // mark returns the mark of the copy.
 func (s *Server) mark() (m mark, err error) {
-	text, err := os.ReadFile(s.markPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return mark{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
-		return m, fmt.Errorf("read %s: %w", s.markPath(), err)
-	}
-	if !m.isMember() {
-		return m, nil
+	if err := files.ReadJSON(s.markPath(), &m); err != nil || !m.isMember() {
+		return m, err
 	}
 	found, err := s.hasData()
 	if err == nil && !found {
@@ -67,13 +54,7 @@ func (s *Server) mark() (m mark, err error) {
 }
 
 // setMark writes the mark, and returns when it is on disk.
-func (s *Server) setMark(m mark) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return files.WriteDurably(s.markPath(), text)
-}
+func (s *Server) setMark(m mark) error { return files.WriteJSON(s.markPath(), m) }
 
 // hasData reports whether etcd has written its log.
 func (s *Server) hasData() (bool, error) {

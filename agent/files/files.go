@@ -2,7 +2,9 @@
 package files
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -25,6 +27,30 @@ func WriteDurably(path string, content []byte) error {
 		return err
 	}
 	return SyncFolder(filepath.Dir(path))
+}
+
+// WriteJSON replaces a file by a value, and returns when it is on disk.
+func WriteJSON(path string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return WriteDurably(path, text)
+}
+
+// ReadJSON reads a value that WriteJSON has written. It does not change the value if the file does not exist.
+func ReadJSON(path string, value any) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
 }
 
 // SyncFolder returns when the entries of a folder are on disk.

@@ -2,6 +2,8 @@ package files
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +41,16 @@ func (p Private) Replace(name string, content []byte) (changed bool, err error) 
 		return false, nil
 	}
 	return true, WriteDurably(p.Path(name), content)
+}
+
+// Password returns a random password that is as old as the folder.
+func (p Private) Password() (string, error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	text, err := p.Once("password", []byte(hex.EncodeToString(random)))
+	return string(text), err
 }
 
 // Once returns the content of a file, which it creates if it does not exist. Concurrent calls return the same.

@@ -28,7 +28,7 @@ func (s *Server) Copy(ctx context.Context, primaries []string) error {
 	if err != nil || runs {
 		return err
 	}
-	others := s.Others(primaries)
+	others := append(s.Others(primaries), s.config.PrimaryHost)
 	hosts, cluster, err := s.find(ctx, others)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s *Server) join(ctx context.Context, others, hosts []string, cluster view,
 			return nil
 		}
 		_, _, err := s.find(ctx, others)
-		if asked = time.Now(); err == nil {
+		if asked = time.Now(); err == nil || isAnswer(err) {
 			seen = asked
 		}
 		if time.Since(seen) > lonelyLimit {

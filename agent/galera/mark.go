@@ -1,10 +1,6 @@
 package galera
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/stateful-operator/stateful-operator/agent/files"
@@ -45,24 +41,9 @@ func (s *Server) markPath() string { return filepath.Join(s.config.DataDir, mark
 
 // mark returns the mark of the copy.
 func (s *Server) mark() (m mark, err error) {
-	text, err := os.ReadFile(s.markPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return mark{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
-		return m, fmt.Errorf("read %s: %w", s.markPath(), err)
-	}
-	return m, nil
+	err = files.ReadJSON(s.markPath(), &m)
+	return m, err
 }
 
 // setMark writes the mark, and returns when it is on disk.
-func (s *Server) setMark(m mark) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return files.WriteDurably(s.markPath(), text)
-}
+func (s *Server) setMark(m mark) error { return files.WriteJSON(s.markPath(), m) }

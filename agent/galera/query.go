@@ -179,5 +179,11 @@ func is(err error, number uint16) bool {
 	return errors.As(err, &answer) && answer.Number == number
 }
 
+// isAnswer reports whether an error comes from a server, and not from the connection.
+func isAnswer(err error) bool {
+	var answer *mysql.MySQLError
+	return errors.As(err, &answer)
+}
+
 // isFull reports whether the server works, and clients use all its connections.
 func isFull(err error) bool { return is(err, tooManyConnections) }

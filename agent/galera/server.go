@@ -2,8 +2,6 @@ package galera
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,9 +23,6 @@ const processName = "mariadbd"
 
 // servers are the processes of a server.
 var servers = processes.Servers{processName}
-
-// localPasswordFile has the random password of the agent. It is as old as the pod.
-const localPasswordFile = "password"
 
 // Server is the driver for MariaDB Galera.
 type Server struct {
@@ -57,15 +52,11 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 	if net.ParseIP(address) == nil {
 		return nil, driver.Errorf(driver.NotConfigured, "the environment variable %s is %q, and not an IP address", settings.AddressVariable, address)
 	}
-	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return nil, err
-	}
-	password, err := member.Private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
+	password, err := member.Private.Password()
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Member: member, config: config, start: start, log: log, address: address, localPassword: string(password)}, nil
+	return &Server{Member: member, config: config, start: start, log: log, address: address, localPassword: password}, nil
 }
 
 // folder returns the data folder of MariaDB.
@@ -102,30 +93,9 @@ func (s *Server) Ready(ctx context.Context) error {
 // queried again until the time is over.
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	for {
-		running, err := s.running()
-		if err != nil {
-			return driver.Failed, err
-		}
-		if !running {
-			return driver.Stopped, nil
-		}
-		if alive, err := servers.Running(); err != nil || !alive {
-			return driver.Failed, errors.Join(errRemains, err)
-		}
-		joins, err := driver.Copying()
-		if err != nil {
-			return driver.Failed, err
-		}
-		found, err := s.local(ctx)
-		switch {
-		case err == nil && found.serves() && found.counts:
-			return driver.Primary, nil
-		case err == nil && found.serves(), joins && (err != nil || found.primary()):
-			return driver.DegradedPrimary, nil
-		case err == nil && found.primary():
-			err = fmt.Errorf("the member is %s", found.local)
-		case err == nil:
-			err = errors.New("the member is not connected to a majority")
+		code, err := s.status(ctx)
+		if err == nil || !isTransient(err) {
+			return code, err
 		}
 		if driver.Pause(ctx) {
 			continue
@@ -135,6 +105,52 @@ func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 		}
 		return driver.Failed, err
 	}
+}
+
+// transientError is a state that can end soon.
+type transientError struct{ error }
+
+func (e transientError) Unwrap() error { return e.error }
+
+func isTransient(err error) bool {
+	var transient transientError
+	return errors.As(err, &transient)
+}
+
+// status returns the state of the server now.
+func (s *Server) status(ctx context.Context) (driver.Code, error) {
+	joins, err := driver.Copying()
+	if err != nil {
+		return driver.Failed, err
+	}
+	running, err := s.running()
+	switch {
+	case err != nil:
+		return driver.Failed, err
+	case !running && joins:
+		return driver.DegradedPrimary, nil // it is about to start
+	case !running:
+		return driver.Stopped, nil
+	}
+	if alive, err := servers.Running(); err != nil || !alive {
+		return driver.Failed, errors.Join(errRemains, err)
+	}
+	found, err := s.local(ctx)
+	if err != nil {
+		if joins {
+			return driver.DegradedPrimary, nil // it does not answer before it has all data
+		}
+		return driver.Failed, transientError{err}
+	}
+	switch {
+	case found.serves() && found.counts:
+		return driver.Primary, nil
+	case found.serves(), joins && found.primary():
+		return driver.DegradedPrimary, nil
+	case found.primary():
+		return driver.Failed, transientError{fmt.Errorf("the member is %s", found.local)}
+	}
+	return driver.Failed, transientError{errors.New("the member is not connected to a majority")}
 }
 
 var errRemains = errors.New("the server has ended, and a program that it has started still runs")

@@ -36,7 +36,8 @@ func (s *Server) program(ctx context.Context) (string, error) {
 	}
 	major, _ := strconv.Atoi(match[1]) // digits
 	minor, _ := strconv.Atoi(match[2])
-	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+	oldMinor := major == oldestMajor && minor < oldestMinor
+	if major < oldestMajor || oldMinor {
 		return "", driver.Errorf(driver.NotConfigured, "the image has MariaDB %s.%s, and the min version is %d.%d", match[1], match[2], oldestMajor, oldestMinor)
 	}
 	return path, nil

@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 
@@ -33,9 +31,6 @@ type Server struct {
 
 var _ driver.Driver = &Server{}
 
-// localPasswordFile has the random password of the agent. It is as old as the pod.
-const localPasswordFile = "password"
-
 // New returns the driver that the environment configures.
 func New(log *driver.Log, start driver.Start) (*Server, error) {
 	config, err := settings.Decode(os.Getenv(settings.Variable))
@@ -46,16 +41,12 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return nil, err
-	}
-	password, err := member.Private.Once(localPasswordFile, []byte(hex.EncodeToString(random)))
+	password, err := member.Private.Password()
 	if err != nil {
 		return nil, err
 	}
 	redis.SetLogger(silent{})
-	return &Server{Member: member, config: config, start: start, log: log, localPassword: string(password)}, nil
+	return &Server{Member: member, config: config, start: start, log: log, localPassword: password}, nil
 }
 
 func (s *Server) data(name string) string { return filepath.Join(s.config.DataDir, name) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/agent/settings"
+	"github.com/stateful-operator/stateful-operator/agent/settings/settingstest"
 )
 
 func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
@@ -33,7 +34,7 @@ func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
 }
 
 func TestFlagsOfUsers(t *testing.T) {
-	for _, row := range []struct{ name, value, want string }{
+	settingstest.Check(t, Problems, [][3]string{
 		{"quota-backend-bytes", "8589934592", ""},
 		{"auto-compaction-mode", "revision", ""},
 		{"snapshot-count", "10000", ""},
@@ -47,10 +48,5 @@ func TestFlagsOfUsers(t *testing.T) {
 		{"peer-cert-file", "/x", "spec.TLS"},
 		{"--log-level", "debug", "without dashes"},
 		{"log-level", "debug\nx", "one line"},
-	} {
-		problems := Problems(map[string]string{row.name: row.value})
-		if row.want == "" && len(problems) != 0 || row.want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Reason, row.want)) {
-			t.Errorf("%s = %q: %v, want %q", row.name, row.value, problems, row.want)
-		}
-	}
+	})
 }

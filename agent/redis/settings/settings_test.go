@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/agent/settings"
+	"github.com/stateful-operator/stateful-operator/agent/settings/settingstest"
 )
 
 func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
@@ -30,7 +31,7 @@ func TestAnEncodedConfigurationIsTheSame(t *testing.T) {
 }
 
 func TestSettingsOfUsers(t *testing.T) {
-	for _, row := range []struct{ name, value, want string }{
+	settingstest.Check(t, Problems, [][3]string{
 		{"maxmemory", "1gb", ""},
 		{"maxmemory-policy", "allkeys-lru", ""},
 		{"save", "", ""},
@@ -44,10 +45,5 @@ func TestSettingsOfUsers(t *testing.T) {
 		{"replica-serve-stale-data", "no", "answer"},
 		{"a b", "1", "name"},
 		{"maxmemory", "1gb\nappendonly yes", "one line"},
-	} {
-		problems := Problems(map[string]string{row.name: row.value})
-		if row.want == "" && len(problems) != 0 || row.want != "" && (len(problems) != 1 || !strings.Contains(problems[0].Reason, row.want)) {
-			t.Errorf("%s = %q: %v, want %q", row.name, row.value, problems, row.want)
-		}
-	}
+	})
 }

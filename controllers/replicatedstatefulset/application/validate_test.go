@@ -95,10 +95,6 @@ func TestInvalidApplications(t *testing.T) {
 			ofGalera(nil)(s)
 			s.Spec.Primaries = new(int32(1))
 		}},
-		{"TLS of Galera", "spec.TLS: Forbidden: type MariaDBGalera does not support TLS yet", func(s *v1alpha1.ReplicatedStatefulSet) {
-			ofGalera(nil)(s)
-			s.Spec.TLS = &v1alpha1.TLSPolicy{}
-		}},
 		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},
 		{"a refused setting of Redis", "spec.application.redis.settings[appendonly]: Forbidden: the position", ofRedis(v1alpha1.RedisPolicy{Settings: map[string]string{"appendonly": "yes"}})},
 	} {
