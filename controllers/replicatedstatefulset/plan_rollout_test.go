@@ -37,6 +37,7 @@ var scenarios = []told{
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
 	{name: "the primary is killed", set: fixture.SetOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
 	{name: "W12 the newest primary is killed and restarted", set: fixture.Restarting(fixture.SetOf(3, 1)), steps: []func(*stage){write, together(unfollowed(0), crash(0)), write}, wait: 2 * time.Minute},
+	{name: "RS-155 the newest primary is killed, and nothing may be lost", set: fixture.LosingAtMost(0, fixture.SetOf(3, 1)), steps: []func(*stage){write, together(unfollowed(0), crash(0)), write}, wait: 2 * time.Minute},
 	{name: "W9 a secondary is unresponsive when the primary is killed", set: fixture.Recreating(fixture.SetOf(3, 1), "1m"), steps: []func(*stage){write, together(hang("rss-db-1 status"), crash(0), primaryAgain, unhang), write}, wait: 40 * time.Second},
 	{name: "the pod of the primary is deleted", set: fixture.SetOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
 	{name: "the pod of the primary is deleted with a preStop hook", set: holding(fixture.SetOf(3, 1)), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
@@ -522,6 +523,26 @@ func TestStories(t *testing.T) {
 	simtest.CheckNoOtherStories(t, names)
 }
 
+// TestRS155ScenariosWithALimit runs the scenarios with a limit of the loss. No planned change may wait for a
+// copy that it has removed.
+func TestRS155ScenariosWithALimit(t *testing.T) {
+	for _, story := range scenarios {
+		set := story.set.DeepCopy()
+		if set.Spec.Failover != nil || len(set.Spec.Pod.VolumeClaimTemplates) == 0 {
+			continue
+		}
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, fixture.LosingAtMost(0, set))
+			s.settle(story.wait)
+			for _, step := range story.steps {
+				step(s)
+				s.settle(story.wait)
+			}
+			s.ends(&story)
+		})
+	}
+}
+
 // TestRandomOrders runs the scenarios in random orders, while writes fail, responses are lost, and
 // the operator reads stale data and dies.
 func TestRandomOrders(t *testing.T) {
@@ -542,7 +563,11 @@ const orders = 5
 func inAnyOrder(t *testing.T, story *told, seed int64) {
 	t.Helper()
 	chance := rand.New(rand.NewSource(seed))
-	s := newStage(t, story.set.DeepCopy())
+	set := story.set.DeepCopy()
+	if seed%5 == 4 && set.Spec.Failover == nil && len(set.Spec.Pod.VolumeClaimTemplates) > 0 {
+		set = fixture.LosingAtMost(0, set)
+	}
+	s := newStage(t, set)
 	s.Say("order %d", seed)
 	if seed%3 > 0 { // and some from the very beginning
 		s.settle(story.wait)

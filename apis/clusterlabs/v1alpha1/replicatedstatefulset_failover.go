@@ -34,4 +34,15 @@ type FailoverPolicy struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Recreate unresponsive members after",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:failover","urn:alm:descriptor:com.tectonic.ui:text"}
 	RecreateUnresponsiveAfter Duration `json:"recreateUnresponsiveAfter,omitempty"`
+
+	// MaxLoss limits the data that a failover may lose, in units of command sequence. A secondary is
+	// promoted only if the sequence of the former primary, read after its end, is at most that much
+	// higher. Otherwise the former primary is started again. If its sequence cannot be read, the
+	// failover waits until it can, or until annotation clusterlabs.org/seed-from names a member. It
+	// applies while a secondary runs. Otherwise the newest copy is started, as without it. It requires
+	// claims. Defaults to none: the loss is not limited.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max loss",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:failover","urn:alm:descriptor:com.tectonic.ui:number"}
+	MaxLoss *int64 `json:"maxLoss,omitempty"`
 }

@@ -37,6 +37,36 @@ func (m *Member) Degraded() bool {
 	return r.Code == record.OCFDegraded || r.Code == record.OCFDegradedPrimary
 }
 
+// LimitsLoss reports whether spec.failover.maxLoss is set.
+func (w *World) LimitsLoss() bool {
+	p := w.Set.Spec.Failover
+	return p != nil && p.MaxLoss != nil
+}
+
+// IsTooNew reports whether a failover may not lose the difference between a copy with sequence n and the one
+// that is promoted.
+func (w *World) IsTooNew(n, promoted uint64) bool {
+	if n <= promoted {
+		return false
+	}
+	return !w.LimitsLoss() || n-promoted > uint64(max(0, *w.Set.Spec.Failover.MaxLoss))
+}
+
+// MustBeCompared reports whether the pod of the former primary must stay until a secondary is promoted,
+// because spec.failover.maxLoss limits the loss.
+func (f *Facts) MustBeCompared(m *Member) bool {
+	if !f.LimitsLoss() || f.Record.HasGrants() || m.Pod.UID != f.LossOf {
+		return false
+	}
+	return f.Wanted() > 0 && f.HasFollowers()
+}
+
+// LacksData reports whether a running member may not have all data yet: status reports that it is degraded,
+// and sequence has not printed a number above 0 recently.
+func (m *Member) LacksData() bool {
+	return m.Degraded() && (!m.Version.Known || m.Version.Sequence == 0)
+}
+
 // NeverAnswers reports whether the member runs and is reachable, but status never returns a result,
 // for example because the image lacks the command.
 func (m *Member) NeverAnswers() bool {

@@ -80,6 +80,11 @@ func (p *Plan) askVersions(f *facts.Facts, members []*facts.Member) {
 	}
 }
 
+// askDegraded asks degraded primaries for their sequences. They are 0 until a member has all data.
+func (p *Plan) askDegraded(f *facts.Facts) {
+	p.askVersions(f, f.Among(func(m *facts.Member) bool { return m.IsPrimary() && m.Degraded() }))
+}
+
 // askVersion sends sequence to a member. It applies the backoff after a response that was missing
 // or no number.
 func (p *Plan) askVersion(f *facts.Facts, m *facts.Member) {

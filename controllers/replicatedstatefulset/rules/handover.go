@@ -15,10 +15,14 @@ import (
 // the primary's was a moment before.
 func stopWithSuccessor(f *facts.Facts, p *Plan, m *facts.Member, why string) {
 	r := transfer{Facts: f, primary: m}
+	p.askDegraded(f)
 	others, followed := r.otherPrimaries(), f.HasFollowers()
+	lacking := f.Among(func(o *facts.Member) bool { return o != m && o.IsPrimary() && o.LacksData() })
 	switch {
 	case r.isSpare(others, followed):
 		p.stop(f, m, why)
+	case others == 0 && len(lacking) > 0:
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s is not stopped before others have all data: %s", m.Name(), facts.NamesOf(lacking)))
 	case others == 0 && !followed && !m.ScaledDown:
 		// No other member has its data, so the same member starts again. Its sequence must be on
 		// record before the stop.
@@ -88,11 +92,11 @@ func (r transfer) isSpare(others int, followed bool) bool {
 	return r.Wanted() == 1 && !r.primary.ScaledDown
 }
 
-// otherPrimaries returns the number of other primaries that stay.
+// otherPrimaries returns the number of other primaries that stay and have all data.
 func (r transfer) otherPrimaries() int {
 	n := 0
 	for _, o := range r.Primaries() {
-		if o != r.primary && !o.ScaledDown {
+		if o != r.primary && !o.ScaledDown && !o.LacksData() {
 			n++
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
 
-// unlistedPrimaries returns the primaries that are not to be parked.
+// unlistedPrimaries returns the primaries that are not to be parked and have all data.
 func unlistedPrimaries(f *facts.Facts) []*facts.Member {
-	return f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !m.Listed && !m.ScaledDown })
+	return f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !m.Listed && !m.ScaledDown && !m.LacksData() })
 }
 
 // PrimaryToPark returns the first primary that must hand its role over to be parked. It returns nil
@@ -35,6 +35,7 @@ func parkPrimary(f *facts.Facts, p *Plan) {
 		return
 	}
 	p.LookAgain(triedUntil(m).Sub(f.Now))
+	p.askDegraded(f)
 	if WhyNotParked(f, m).Reason != "" {
 		return
 	}

@@ -55,6 +55,10 @@ func (s scaling) step(p *Plan) {
 		stopLeavers(f, p, d)
 		return
 	}
+	if slices.ContainsFunc(s.leavers, f.MustBeCompared) {
+		p.WaitFor(v1alpha1.ReasonScaling, "the next primary is chosen before the former one is removed")
+		return
+	}
 	if ordinal := s.leaverWithoutPod(); ordinal >= 0 {
 		awaitLeaver(f, p, have, ordinal)
 		return

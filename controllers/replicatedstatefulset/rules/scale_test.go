@@ -145,3 +145,25 @@ func TestW8MembersThatLeftAreRemoved(t *testing.T) {
 		t.Errorf("W8 the message is %q", c.Message)
 	}
 }
+
+// TestRS156AMemberThatReceivesAllDataIsNoReplacement tests that the last member with all data is not stopped
+// while another primary still receives it.
+func TestRS156AMemberThatReceivesAllDataIsNoReplacement(t *testing.T) {
+	primaries := func() *v1alpha1.ReplicatedStatefulSet {
+		set := fixture.SetOf(3, 3, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandSecondary)
+		set.Spec.Primaries = nil
+		return set
+	}
+	receiving := func() *fixture.PodFixture { return fixture.Pod(0).Status(191).WithGranted() }
+	fixture.Check(t, []fixture.Row{
+		{"stop one of two that have all data", fixture.WorldOf(primaries(), receiving().Sequence("0"), fixture.Pod(1).Primary(), fixture.Pod(2).Primary(), fixture.Replicas(2)), []string{"2: Stop, with 0 1 2"}},
+		{"do not stop the last one", fixture.WorldOf(primaries(), receiving().Sequence("0"), fixture.Pod(1).Primary().Sequence("9"), fixture.Replicas(1)), nil},
+		{"ask the degraded member", fixture.WorldOf(primaries(), receiving(), fixture.Pod(1).Primary(), fixture.Replicas(1)), []string{"0 asked sequence"}},
+		{"stop it when the degraded member has data", fixture.WorldOf(primaries(), receiving().Sequence("9"), fixture.Pod(1).Primary(), fixture.Replicas(1)), []string{"1: Stop, with 0 1"}},
+		{"do not park the last one", fixture.WorldOf(primaries(), receiving().Sequence("0"), fixture.Pod(1).Primary().Sequence("9"), fixture.Replicas(2), fixture.Listed(1)), []string{"patch status of replicatedstatefulset db: Learned"}},
+	})
+	p := rules.Decide(fixture.WorldOf(primaries(), receiving().Sequence("0"), fixture.Pod(1).Primary(), fixture.Replicas(1)))
+	if want := "rss-db-1 is not stopped before others have all data: rss-db-0"; p.Waiting.Message != want {
+		t.Errorf("the plan waits because %q, want %q", p.Waiting.Message, want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,13 +70,61 @@ func (s search) incomplete() bool {
 	return len(s.running) < max(s.Wanted(), len(s.Members))-1
 }
 
-// restartsPrimary reports whether the former primary is restarted if its copy is the newest.
+// restartsPrimary reports whether the former primary is restarted if its copy is too new to be lost.
 func restartsPrimary(w *facts.World) bool {
 	p := w.Set.Spec.Failover
 	if p == nil {
 		return false
 	}
-	return p.RestartPrimary == v1alpha1.RestartIfNewest
+	return p.RestartPrimary == v1alpha1.RestartIfNewest || p.MaxLoss != nil
+}
+
+// unread names the members whose sequences must be known before a promotion with spec.failover.maxLoss:
+// the former primary, or all members if this process has not seen which one that was.
+func (s search) unread() string {
+	if !s.LimitsLoss() {
+		return ""
+	}
+	if s.LossPod != "" {
+		return s.whyUnread(cmp.Or(s.ByUID(s.LossOf), s.Named(s.LossPod)), s.LossPod)
+	}
+	var names []string
+	for i := range s.Wanted() {
+		name := spec.MemberName(s.Set, i)
+		if why := s.whyUnread(s.Named(name), name); why != "" {
+			names = append(names, why)
+		}
+	}
+	for _, m := range s.Members {
+		if why := s.whyUnread(m, m.Name()); why != "" && m.Ordinal >= s.Wanted() {
+			names = append(names, why)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// whyUnread returns the name of a member whose sequence must be known, and is not.
+func (s search) whyUnread(m *facts.Member, name string) string {
+	switch {
+	case m == nil:
+		return name
+	case slices.Contains(s.running, m), wasHandedOver(s.Facts, m):
+		return ""
+	case m.Version.Answered && !m.Version.Known:
+		return fmt.Sprintf("%s (%s)", name, whyUnknown(m))
+	case s.isCompared(m):
+		return ""
+	}
+	return name
+}
+
+// isCompared reports whether the sequence of a member is known and within the limit. A sequence of 0 can be
+// that of a volume whose data was lost, unless the pod is still the same.
+func (s search) isCompared(m *facts.Member) bool {
+	if m.Version.Sequence == 0 && s.sequence > 0 && m.Pod.UID != s.LossOf {
+		return false
+	}
+	return m.Version.Known && !s.IsTooNew(m.Version.Sequence, s.sequence)
 }
 
 // find checks the members that do not run for newer copies. If all members but one run, there is
@@ -88,7 +137,7 @@ func (s search) find() searchResult {
 	}
 	candidates := s.Among(s.mayHaveNewer)
 	if len(candidates) == 0 {
-		return searchResult{}
+		return s.limited(searchResult{})
 	}
 	all := copiesOf(candidates)
 	e := searchResult{
@@ -99,10 +148,21 @@ func (s search) find() searchResult {
 	case !all.answered(), e.sequenceUnknown != "":
 		e.blocks = true
 		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.sequenceUnknown)}
-	case all[0].Version.Known && all[0].Version.Sequence > s.sequence:
+	case all[0].Version.Known && s.IsTooNew(all[0].Version.Sequence, s.sequence):
 		e.blocks = true
 		e.newer = all.newest()
 	}
+	return s.limited(e)
+}
+
+// limited returns the result of a search, which also blocks a promotion whose loss is unknown.
+func (s search) limited(e searchResult) searchResult {
+	unread := s.unread()
+	if e.blocks || unread == "" {
+		return e
+	}
+	e.blocks, e.sequenceUnknown = true, unread
+	e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: "data version unknown for " + unread + ", so the loss of a failover could exceed spec.failover.maxLoss"}
 	return e
 }
 
@@ -132,8 +192,8 @@ func (p *Plan) actOnSearch(f *facts.Facts, e searchResult) {
 	p.LookAgain(e.after)
 	if len(e.candidates) > 0 {
 		p.askVersions(f, e.candidates)
-		p.SequenceUnknown = e.sequenceUnknown
 	}
+	p.SequenceUnknown = cmp.Or(e.sequenceUnknown, p.SequenceUnknown)
 	if e.waiting.Message != "" {
 		p.WaitFor(e.waiting.Reason, e.waiting.Message)
 	}
@@ -228,9 +288,12 @@ func (p *Plan) noteNotCompared(f *facts.Facts, promoted *facts.Member) {
 	case old.Version.Known:
 		had = strconv.FormatUint(old.Version.Sequence, 10)
 	}
-	p.Uncompared = fmt.Sprintf("%s%s was promoted with sequence %d. The sequence of %s was %s: data that only its copy had is lost. "+
-		"To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest",
-		BeginningOf(p.Record.EpochOf(v1alpha1.CommandPromote)), promoted.Name(), promoted.Version.Sequence, cmp.Or(f.LossPod, "the former primary"), had)
+	remedy := "To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest"
+	if f.LimitsLoss() {
+		remedy = "This does not exceed spec.failover.maxLoss"
+	}
+	p.Uncompared = fmt.Sprintf("%s%s was promoted with sequence %d. The sequence of %s was %s: data that only its copy had is lost. %s",
+		BeginningOf(p.Record.EpochOf(v1alpha1.CommandPromote)), promoted.Name(), promoted.Version.Sequence, cmp.Or(f.LossPod, "the former primary"), had, remedy)
 }
 
 // BeginningOf returns the prefix of a message about an epoch.

@@ -12,6 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 )
 
 // provenStop makes the first member the former primary, stopped with proof.
@@ -82,6 +83,49 @@ func TestW12TheFormerPrimaryIsCompared(t *testing.T) {
 		{"W12 IfNewest: promote a secondary after a handover", fixture.WorldOf(fixture.Restarting(fixture.SetOf(3, 1)), fixture.Pod(0).Changed("stop", 12*time.Second).Idle(), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), provenStop, fixture.Lost(11*time.Second)), []string{"1: Promote, alone"}},
 		{"W12 IfNewest: no promotion of an older copy when the former primary cannot be started", fixture.WorldOf(fixture.Restarting(fixture.SetOf(3, 1)), fixture.Pod(0).Idle().Sequence("10").Failures(1, "seed", 5, false), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), fixture.RecordedSequence("rss-db-0", "10"), fixture.Lost(15*time.Second)), nil},
 	})
+}
+
+// TestRS155TheLossIsLimited tests that with spec.failover.maxLoss no secondary is promoted if that could
+// lose more.
+func TestRS155TheLossIsLimited(t *testing.T) {
+	of := func(limit int64) *v1alpha1.ReplicatedStatefulSet {
+		return fixture.LosingAtMost(limit, fixture.SetOf(3, 1))
+	}
+	first, second := func() *fixture.PodFixture { return fixture.Pod(1).Secondary().Sequence("9") }, func() *fixture.PodFixture { return fixture.Pod(2).Secondary().Sequence("8") }
+	recently, longAgo := fixture.Lost(15*time.Second), fixture.Lost(time.Hour)
+	was := fixture.With(func(w *facts.World) { w.LossOf, w.LossPod = w.Members[0].Pod.UID, w.Members[0].Name() })
+	gone := fixture.With(func(w *facts.World) { w.LossOf, w.LossPod = "gone", "rss-db-0" })
+	ends := func() *fixture.PodFixture { return fixture.Pod(0).Looping(8 * time.Second) }
+	stopped := fixture.Pod(0).Changed("stop", 12*time.Second).Idle()
+	fixture.Check(t, []fixture.Row{
+		{"ask the former primary", fixture.WorldOf(of(5), fixture.Pod(0).Idle(), first(), second(), recently, was), []string{"0 asked sequence"}},
+		{"promote a secondary within the limit", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("14"), first(), second(), recently, was), []string{"1: Promote, alone"}},
+		{"start the former primary beyond the limit", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("15"), first(), second(), recently, was), []string{"0: Seed, alone"}},
+		{"a limit of 0", fixture.WorldOf(of(0), fixture.Pod(0).Idle().Sequence("10"), first(), second(), recently, was), []string{"0: Seed, alone"}},
+		{"wait without a limit of time", fixture.WorldOf(of(5), ends(), first(), second(), longAgo, was), nil},
+		{"wait for a pod that does not exist", fixture.WorldOf(of(5), first(), second(), longAgo, gone), nil},
+		{"a copy without data does not count", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("0"), first(), second(), longAgo, gone), nil},
+		{"another operator has seen the loss", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("10"), first(), second(), longAgo), []string{"1: Promote, alone"}},
+		{"another operator has seen the loss, and one copy is unknown", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("10"), first(), longAgo), nil},
+		{"a third member is missing", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("10"), first(), longAgo, was), []string{"1: Promote, alone"}},
+		{"a number on record within the limit", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("12"), first(), second(), fixture.RecordedSequence("rss-db-0", "12"), recently, was), []string{"1: Promote, alone"}},
+		{"a number on record beyond the limit", fixture.WorldOf(of(5), ends(), first(), second(), fixture.RecordedSequence("rss-db-0", "15"), recently, was), nil},
+		{"a number beyond the limit in a member on a lost node", fixture.WorldOf(of(5), fixture.Pod(0).Sequence("1000").OnNode(fixture.Off), first(), second(), recently, was), nil},
+		{"a copy without data in the same pod", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("0"), first(), second(), recently, was), []string{"1: Promote, alone"}},
+		{"no copy has data", fixture.WorldOf(of(5), fixture.Pod(0).Idle().Sequence("0"), fixture.Pod(1).Secondary().Sequence("0"), fixture.Pod(2).Secondary().Sequence("0"), recently, gone), []string{"1: Promote, alone"}},
+		{"another operator has seen the loss, and a member to remove is unknown", fixture.WorldOf(of(5), fixture.Pod(0).Secondary().Sequence("9"), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Looping(8*time.Second), longAgo, fixture.Replicas(2)), nil},
+		{"the former primary is not recreated before it is compared", fixture.WorldOf(of(5), fixture.Pod(0).Changed("stop", 12*time.Second).Idle().Outdated(), first(), second(), provenStop, fixture.Lost(11*time.Second), was), []string{"1: Promote, alone"}},
+		{"after a handover", fixture.WorldOf(of(5), stopped, first(), second(), provenStop, fixture.Lost(11*time.Second)), []string{"1: Promote, alone"}},
+		{"seed-from", fixture.WorldOf(of(5), ends(), first(), second(), longAgo, was, fixture.Annotated(v1alpha1.AnnotationSeedFrom, "rss-db-1")), []string{"1: Promote, alone"}},
+	})
+	p := rules.Decide(fixture.WorldOf(of(5), ends(), first(), second(), longAgo, was))
+	if want := "data version unknown for rss-db-0, so the loss of a failover could exceed spec.failover.maxLoss"; p.Waiting.Message != want || p.SequenceUnknown != "rss-db-0" {
+		t.Errorf("the plan waits because %q (%s), want %q", p.Waiting.Message, p.SequenceUnknown, want)
+	}
+	p = rules.Decide(fixture.WorldOf(of(5), fixture.With(func(w *facts.World) { w.Set.Status.Epoch = 3 }), fixture.Pod(0).Idle().Sequence("14"), first(), second(), recently, was))
+	if !strings.HasSuffix(p.Uncompared, "The sequence of rss-db-0 was 14: data that only its copy had is lost. This does not exceed spec.failover.maxLoss") {
+		t.Errorf("the loss is reported as %q", p.Uncompared)
+	}
 }
 
 func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {

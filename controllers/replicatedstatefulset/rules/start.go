@@ -121,8 +121,8 @@ func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
 	if p.awaitHeld(f, running, sequence) {
 		return
 	}
-	if risk := newerOnRecord(f, sequence); risk != "" {
-		p.Risk = risk
+	if newest, _ := f.Record.Newest(); f.IsTooNew(newest, sequence) {
+		p.Risk = newerOnRecord(f, sequence)
 		startReturned(f, p)
 		return
 	}
@@ -157,7 +157,14 @@ func promote(f *facts.Facts, p *Plan, newest copies) {
 		)
 	})
 	if m := newest.startable(); m != nil {
+		before := p.Record
+		if f.LimitsLoss() { // what is lost must not count as missing
+			p.Record.Versions = notNewerThan(f, m)
+		}
 		p.startFirstPrimary(f, m, fmt.Sprintf("it has the newest copy of the running members, sequence %d", m.Version.Sequence))
+		if !p.writesRecord {
+			p.Record = before
+		}
 		p.noteNotCompared(f, m)
 		return
 	}

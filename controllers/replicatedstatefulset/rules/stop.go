@@ -236,10 +236,18 @@ func stopTerminating(f *facts.Facts, p *Plan) {
 
 // stopSurplus demotes a primary too many, or stops it if there is no demote command. It takes the
 // oldest copy, and of equals the highest ordinal. If that fails, no other primary is changed. scale
-// handles a set that is being deleted, and members that must leave as primaries.
+// handles a set that is being deleted, and members that must leave as primaries. If all members are
+// primaries, one that still receives all data does not count, because it would be started again.
 func stopSurplus(f *facts.Facts, p *Plan) {
 	live := f.Among(func(m *facts.Member) bool { return m.IsPrimary() && !f.LeavesAsPrimary(m) })
 	if !f.MayRunCommands() || f.Wanted() == 0 || len(live) <= f.WantedPrimaries() {
+		return
+	}
+	if f.Set.Spec.Primaries == nil {
+		p.askDegraded(f)
+		live = slices.DeleteFunc(live, (*facts.Member).LacksData)
+	}
+	if len(live) <= f.WantedPrimaries() {
 		return
 	}
 	const why = "there are too many primaries"

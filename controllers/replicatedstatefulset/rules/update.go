@@ -53,6 +53,9 @@ func mayBeNeededFirst(f *facts.Facts, m *facts.Member) bool {
 	if f.Record.HasGrants() {
 		return false
 	}
+	if f.MustBeCompared(m) {
+		return true
+	}
 	if r, _ := m.Result(v1alpha1.CommandStop); m.State == record.Idle && r.Outcome != podexec.Succeeded {
 		return true // it was not stopped for this update, and the new template may be broken
 	}

@@ -149,6 +149,11 @@ func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) 
 	}
 	errs := validateDuration(spec.Failover.RecreateUnresponsiveAfter, at.Child("recreateUnresponsiveAfter"))
 	known := []v1alpha1.RestartPrimary{"", v1alpha1.RestartNever, v1alpha1.RestartIfNewest}
+	if n := spec.Failover.MaxLoss; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(at.Child("maxLoss"), *n, "must be 0 or more"))
+	} else if n != nil && len(spec.Pod.VolumeClaimTemplates) == 0 {
+		errs = append(errs, field.Forbidden(at.Child("maxLoss"), "without spec.pod.volumeClaimTemplates the copy of the former primary is lost with its pod; remove it, or add a claim"))
+	}
 	if !slices.Contains(known, spec.Failover.RestartPrimary) {
 		errs = append(errs, field.NotSupported(at.Child("restartPrimary"), spec.Failover.RestartPrimary, known[1:]))
 	}

@@ -127,6 +127,12 @@ func TestValidate(t *testing.T) {
 		{"W9 a recreateUnresponsiveAfter of abc", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "abc"}
 		}, `spec.failover.recreateUnresponsiveAfter: Invalid value: "abc": ` + duration},
+		{"RS-155 a negative maxLoss", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Failover = &v1alpha1.FailoverPolicy{MaxLoss: new(int64(-1))}
+		}, `spec.failover.maxLoss: Invalid value: -1: must be 0 or more`},
+		{"RS-155 maxLoss without a claim", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Failover, s.Spec.Pod.VolumeClaimTemplates = &v1alpha1.FailoverPolicy{MaxLoss: new(int64(1))}, nil
+		}, `spec.failover.maxLoss: Forbidden: without spec.pod.volumeClaimTemplates the copy of the former primary is lost with its pod; remove it, or add a claim`},
 		{"W12 an unknown restartPrimary", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Failover = &v1alpha1.FailoverPolicy{RestartPrimary: "Always"}
 		}, `spec.failover.restartPrimary: Unsupported value: "Always": supported values: "Never", "IfNewest"`},

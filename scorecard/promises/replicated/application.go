@@ -222,6 +222,43 @@ func lacksAKey(ctx context.Context, c *kit.Cluster) {
 	d.whole(ctx)
 }
 
+// limitsLoss kills the primary of an asynchronous PostgreSQL while no standby replicates. With
+// maxLoss 0 it must be primary again, with all its rows.
+func limitsLoss(ctx context.Context, c *kit.Cluster) {
+	d := postgreSQL(c).create(ctx, c)
+	before := d.lives(ctx)
+	d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Application.PostgreSQL.SynchronousStandbys = 0
+		s.Spec.Failover = &v1alpha1.FailoverPolicy{MaxLoss: new(int64(0))}
+	})
+	d.renewed(ctx, before)
+	old := d.primary(ctx)
+	onPrimary := func(statements ...string) {
+		d.Until(ctx, old.Name+" to execute a statement", func(ctx context.Context) {
+			for _, s := range statements {
+				_, err := d.TryExec(ctx, client.ObjectKeyFromObject(old), d.container, "psql", "-XAtqc", s)
+				d.Check(err)
+			}
+		})
+	}
+	onPrimary("alter role replicator nologin", "select pg_terminate_backend(pid) from pg_stat_replication")
+	first := d.entries(ctx, old.Name)
+	d.Until(ctx, "rows that no standby has", func(ctx context.Context) {
+		d.Expect(d.entries(ctx, old.Name)).To(BeNumerically(">", first+20))
+	})
+	behind := d.entries(ctx, d.set.Status.Members.Secondary[0])
+	d.killServers(ctx, old.Name)
+	d.Until(ctx, old.Name+" to be primary again", func(ctx context.Context) {
+		d.Read(ctx, d.set)
+		d.Expect(d.set.Status.Members.Primary).To(Equal([]string{old.Name}), "%s", describe(d.set))
+		d.Expect(d.entries(ctx, old.Name)).To(BeNumerically(">", behind+10))
+	})
+	onPrimary("alter role replicator login")
+	d.whole(ctx)
+	d.judges(ctx)
+	d.agree(ctx)
+}
+
 // copiesAgent has a Node that does not support image volumes. Then an init container copies the agent.
 func copiesAgent(ctx context.Context, c *kit.Cluster) {
 	old := kit.Node("without-image-volumes")

@@ -36,6 +36,7 @@ var Promises = []kit.Promise{
 	kit.Long(kit.Promise{Name: "RS-148 no acknowledged write of Redis is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(redisInLines)}),
 	kit.Long(kit.Promise{Name: "RS-153 no acknowledged entry of etcd is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(etcd)}),
 	kit.Long(kit.Promise{Name: "RS-154 no acknowledged row of MariaDB Galera is lost over random faults", Site: kit.NodeSite, Faults: true, Run: soakOf(mariaDB)}),
+	kit.Long(ledgers("RS-155 a failover that would lose more than maxLoss restarts the former primary", limitsLoss)),
 	kit.Beside("RS-142 a Secret of spec.application that is missing or lacks a key is reported", lacksAKey),
 	{Name: "RS-143 an init container brings the agent if a Node does not support image volumes", Site: kit.NodeSite, Faults: true, Run: copiesAgent},
 	kit.Core(kit.Promise{Name: "RS-41 a primary on a lost node has no rival", Site: kit.NodeSite, Faults: true, Run: lostPrimary}),
