@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,6 +68,27 @@ func (g *mariaDB) all() {
 	for i, m := range g.members[1:] {
 		g.join(m, g.members[:i+1]...)
 	}
+}
+
+// receives starts primary, and returns while the member receives a copy of all data.
+func (m *member) receives(donor *member) *exec.Cmd {
+	m.t.Helper()
+	cmd := m.runc("exec", m.container(), "/agent/agent", "galera", "primary", donor.host())
+	check(m.t, cmd.Start())
+	m.eventually("a copy is being made", func() bool {
+		_, err := os.Stat(m.data("sst_in_progress"))
+		return err == nil
+	})
+	return cmd
+}
+
+// isConnectedTo waits until a member with a majority has this number of connected members, with itself.
+func (m *member) isConnectedTo(count int) {
+	m.t.Helper()
+	m.eventually(fmt.Sprintf("%s has %d connected members", m.name, count), func() bool {
+		got, err := m.query("select variable_value from information_schema.global_status where variable_name = 'wsrep_cluster_size'")
+		return err == nil && slices.Equal(got, []string{strconv.Itoa(count)})
+	})
 }
 
 // query executes statements as root, and returns the first column.
@@ -151,7 +174,7 @@ func TestGaleraKeepsAllWrites(t *testing.T) {
 
 	// Two of three members continue without the first one.
 	a.crash()
-	time.Sleep(8 * time.Second) // until the others notice it
+	b.isConnectedTo(2)
 	b.must(driver.Primary, "status")
 	b.inserts(4)
 	g.join(a, b, c)
@@ -261,19 +284,14 @@ func TestGaleraAnInterruptedCopyIsNone(t *testing.T) {
 		func() { b.signal("mariadbd", syscall.SIGKILL); b.restart() },
 	} {
 		check(t, os.RemoveAll(b.data("sst_in_progress"))) // of the last interruption
-		cmd := b.runc("exec", b.container(), "/agent/agent", "galera", "primary", a.host())
-		check(t, cmd.Start())
-		b.eventually("a copy is being made", func() bool {
-			_, err := os.Stat(b.data("sst_in_progress"))
-			return err == nil
-		})
+		cmd := b.receives(a)
 		end()
 		_ = cmd.Wait() // it was interrupted
 		if got := b.sequence(); got != 0 {
 			t.Errorf("the sequence of an interrupted copy is %d", got)
 		}
 		b.must(driver.NotInstalled, "seed", "--start=100.9")
-		time.Sleep(8 * time.Second) // until the others notice the loss of a member
+		a.isConnectedTo(1)
 		a.must(driver.Primary, "status")
 		a.must(driver.Succeeded, "ready")
 	}
@@ -397,12 +415,7 @@ func TestGaleraALostDonor(t *testing.T) {
 	a, b := g.members[0], g.members[1]
 	g.seed(a)
 	a.executes("create database t", createTable)
-	cmd := b.runc("exec", b.container(), "/agent/agent", "galera", "primary", a.host())
-	check(t, cmd.Start())
-	b.eventually("a copy is being made", func() bool {
-		_, err := os.Stat(b.data("sst_in_progress"))
-		return err == nil
-	})
+	cmd := b.receives(a)
 	a.restart()
 	_ = cmd.Wait() // it continues in the background
 	if !processes.WaitUntil(2*time.Minute, func() bool { return b.run("status").code == driver.Stopped }) {

@@ -73,13 +73,10 @@ func (s *Server) clearTemporary() error {
 	return nil
 }
 
-// writeConfiguration writes the files that the server reads.
+// writeConfiguration writes the file that the server reads.
 func (s *Server) writeConfiguration(name string, w weight) error {
 	library, err := provider()
 	if err != nil {
-		return err
-	}
-	if _, err := s.Private.Replace(createFile, []byte(s.configuration(nil))); err != nil {
 		return err
 	}
 	_, err = s.Private.Replace(name, []byte(s.configuration(s.replication(library, w))))

@@ -30,7 +30,7 @@ func connection(network, address, password string) (*sql.DB, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = agentUser, password, network, address
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = answerLimit, answerLimit, answerLimit
-	c.Logger = silent{}
+	c.Logger = &mysql.NopLogger{}                        // errors are returned
 	c.Params = map[string]string{"wsrep_sync_wait": "0"} // SHOW must not wait for replication
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -40,11 +40,6 @@ func connection(network, address, password string) (*sql.DB, error) {
 	db.SetMaxOpenConns(1)
 	return db, nil
 }
-
-// silent discards the log of the client: its errors are returned.
-type silent struct{}
-
-func (silent) Print(...any) {}
 
 // own returns a connection to the own server.
 func (s *Server) own() (*sql.DB, error) {
@@ -142,12 +137,7 @@ func show(ctx context.Context, db *sql.DB, query string) (map[string]string, err
 
 // waitForDisk returns when all that is committed now is on disk. A transaction counts as committed before
 // its log is flushed.
-func (s *Server) waitForDisk(ctx context.Context) error {
-	db, err := s.own()
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func waitForDisk(ctx context.Context, db *sql.DB) error {
 	lsn := func() (current, flushed uint64, err error) {
 		found, err := show(ctx, db, "show global status like 'innodb\\_lsn\\_%'")
 		if err == nil {
@@ -174,15 +164,16 @@ const (
 	accessDenied       = 1045
 )
 
+// is reports whether a server has returned an error with this number.
 func is(err error, number uint16) bool {
-	var answer *mysql.MySQLError
-	return errors.As(err, &answer) && answer.Number == number
+	returned, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && returned.Number == number
 }
 
 // isAnswer reports whether an error comes from a server, and not from the connection.
 func isAnswer(err error) bool {
-	var answer *mysql.MySQLError
-	return errors.As(err, &answer)
+	_, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok
 }
 
 // isFull reports whether the server works, and clients use all its connections.

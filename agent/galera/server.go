@@ -69,8 +69,12 @@ func (s *Server) data(name string) string { return filepath.Join(s.folder(), nam
 
 func address(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
 
-// copyingFile exists while the server receives a copy of the data.
-const copyingFile = "sst_in_progress"
+const (
+	// copyingFile exists while the server receives a copy of the data.
+	copyingFile = "sst_in_progress"
+	// scriptFile has the process ID of the script for a copy.
+	scriptFile = "wsrep_sst.pid"
+)
 
 func (s *Server) copying() bool {
 	_, err := os.Stat(s.data(copyingFile))
@@ -185,14 +189,19 @@ func (s *Server) Sequence(ctx context.Context) (uint64, error) {
 
 // runningSequence returns the number of a running server, when all transactions up to it are on disk.
 func (s *Server) runningSequence(ctx context.Context) (uint64, error) {
-	found, err := s.local(ctx)
+	db, err := s.own()
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	found, err := inspect(ctx, db)
 	if err != nil {
 		if stored, readErr := s.readState(); readErr == nil && !stored.known() && s.copying() {
 			return 0, nil // it receives a copy
 		}
 		return 0, err
 	}
-	if err := s.waitForDisk(ctx); err != nil {
+	if err := waitForDisk(ctx, db); err != nil {
 		return 0, err
 	}
 	return found.generation.sequence(found.committed), nil

@@ -55,8 +55,11 @@ func (s *Server) begin(ctx context.Context, g generation, p position, w weight, 
 	if err := s.writeConfiguration(configFile, w); err != nil {
 		return err
 	}
-	if err := files.Remove(s.data(copyingFile)); err != nil { // of a copy that was interrupted
-		return err
+	// A copy that was interrupted leaves them, and the process ID can be that of another process now.
+	for _, name := range []string{copyingFile, scriptFile} {
+		if err := files.Remove(s.data(name)); err != nil {
+			return err
+		}
 	}
 	args = append([]string{"--defaults-file=" + s.Private.Path(configFile), "--wsrep-cluster-name=" + g.String(), "--wsrep-start-position=" + p.String()}, args...)
 	pid, err := processes.Detach(s.log.Output(), append(s.environment(), tag), program, args...)
@@ -139,7 +142,10 @@ func (s *Server) create(ctx context.Context) error {
 	if err := s.clearTemporary(); err != nil {
 		return err
 	}
-	if err := s.writeConfiguration(configFile, allWeight); err != nil {
+	if _, err := provider(); err != nil { // before there is a database that cannot be started
+		return err
+	}
+	if _, err := s.Private.Replace(createFile, []byte(s.configuration(nil))); err != nil {
 		return err
 	}
 	cmd := processes.Tool(ctx, tool, "--defaults-file="+s.Private.Path(createFile), "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--force") // names need not be known
