@@ -145,11 +145,14 @@ func progressing(f *facts.Facts, p *rules.Plan) metav1.Condition {
 
 // recovering returns the notice about missing members or roles if no rule waits for them.
 func recovering(f *facts.Facts) facts.Notice {
+	rejoining := f.Among(func(m *facts.Member) bool { return m.MustRejoin && !m.Parked })
 	switch {
 	case !f.MayRunCommands():
 		return facts.Notice{}
 	case f.WantedPrimaries() > 0 && !f.ShownWellStaffed():
 		return facts.Notice{Reason: v1alpha1.ReasonRecovering, Message: whoIsMissing(f)}
+	case len(rejoining) > 0:
+		return facts.Notice{Reason: v1alpha1.ReasonRecovering, Message: "the application may have forgotten these members until they are restarted: " + facts.NamesOf(rejoining)}
 	case len(f.Among((*facts.Member).OutOfReach)) > 0:
 		return facts.Notice{Reason: v1alpha1.ReasonWaitingForStop, Message: f.WhoMayRun()}
 	case len(f.NotServing()) > 0:

@@ -297,6 +297,19 @@ func TestRS149MembersThatDoNotLeave(t *testing.T) {
 	}
 }
 
+// TestRS150MembersThatMustRejoin tests that a set is not settled while a member may be forgotten, also if the
+// member cannot be restarted now.
+func TestRS150MembersThatMustRejoin(t *testing.T) {
+	for _, state := range []v1alpha1.MembershipState{v1alpha1.MembershipLeaving, v1alpha1.MembershipLeft} {
+		p := rules.Decide(fixture.WorldOf(fixture.LeavingSet(3, 1), fixture.Pod(0).Primary(), fixture.Pod(1).Secondary(), fixture.Pod(2).Secondary(),
+			fixture.Memberships(state, v1alpha1.MembershipJoined, v1alpha1.MembershipJoined)))
+		progress := meta.FindStatusCondition(status.Summarize(&p).Conditions, v1alpha1.ConditionProgressing)
+		if progress.Status != metav1.ConditionTrue || !strings.HasSuffix(progress.Message, "until they are restarted: rss-db-0") {
+			t.Errorf("%s: %+v", state, progress)
+		}
+	}
+}
+
 // TestW7AFailingStartIsReported tests that a start that fails repeatedly is reported with the place of its
 // cause, and that the operator still retries without an intervention.
 func TestW7AFailingStartIsReported(t *testing.T) {
