@@ -189,7 +189,8 @@ func retries(ctx context.Context, c *kit.Cluster) {
 	capacity := pods.Hold(least(x.set.Name, 2))
 	made := pods.Made(func(p *corev1.Pod) bool { return ofSet(p, x.set.Name) && p.Labels[v1alpha1.LabelVersion] == "2" })
 	good := x.set.Spec.DeepCopy()
-	x.edit(ctx, inVersion("2"), running("exit 1"))
+	// Without the probe, the container is Ready until it ends, which can be long on a busy machine.
+	x.edit(ctx, inVersion("2"), running("exit 1"), probed(notReady))
 	x.takenBack(ctx, v1alpha1.PhaseStale, 1)
 	c.Expect(x.set.Status.Attempts).To(BeEquivalentTo(3), describe(x.set))
 	// On a slow machine an attempt can end before the StatefulSet controller has created its pod.
