@@ -11,6 +11,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/etcd/gateway"
+	"github.com/stateful-operator/stateful-operator/agent/membership"
 )
 
 // Primary starts a member while others run. If the cluster does not know the data of this member, the
@@ -23,19 +24,19 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	hosts := s.Others(primaries)
 	peer, cluster, err := s.find(ctx, hosts)
 	switch {
-	case err != nil && m.isMember():
+	case err != nil && m.IsMember():
 		s.log.Printf("starts with its own data, because no other member can be asked: %v", err)
 		return s.launch(ctx)
 	case err != nil:
 		return err
 	}
 	defer peer.Close()
+	other := s.record().CheckCluster(m, cluster.ID, s.Name)
 	switch {
-	case m.Cluster != "" && m.Cluster != cluster.ID:
-		return driver.Errorf(driver.NotInstalled, "%s has data of cluster %s, and the other members run cluster %s: to discard the data, delete the claim of %s",
-			s.folder(), m.Cluster, cluster.ID, s.Name)
-	case m.isMember() && cluster.Member(m.Member) != nil:
-		if err := s.launch(ctx); err != nil || m.State == stateMember {
+	case other != nil:
+		return other
+	case m.IsMember() && cluster.Member(m.Member) != nil:
+		if err := s.launch(ctx); err != nil || m.State == membership.Member {
 			return err
 		}
 		return s.finish(ctx, hosts, m)
@@ -73,7 +74,7 @@ func (s *Server) own(members []gateway.Member) []gateway.Member {
 
 // join adds this member to the cluster, without its former data.
 func (s *Server) join(ctx context.Context, hosts []string, peer *gateway.Client, cluster gateway.Cluster) error {
-	if err := s.setMark(mark{State: stateJoining, Cluster: cluster.ID}); err != nil {
+	if err := s.record().Write(membership.Mark{State: membership.Joining, Cluster: cluster.ID}); err != nil {
 		return err
 	}
 	if err := s.discard(); err != nil {
@@ -102,8 +103,8 @@ func (s *Server) join(ctx context.Context, hosts []string, peer *gateway.Client,
 	if err := s.launch(ctx, "--initial-cluster="+strings.Join(initial, ",")); err != nil {
 		return errors.Join(err, peer.Remove(ctx, added.ID))
 	}
-	m := mark{State: statePromoting, Cluster: cluster.ID, Member: added.ID}
-	if err := s.setMark(m); err != nil {
+	m := membership.Mark{State: membership.Promoting, Cluster: cluster.ID, Member: added.ID}
+	if err := s.record().Write(m); err != nil {
 		return s.undoStart(err)
 	}
 	return s.finish(ctx, hosts, m)
@@ -144,13 +145,13 @@ const promoteEvery = 500 * time.Millisecond
 
 // finish waits until this member has all data, and makes it vote. If that is interrupted, the copy stays
 // one of a member, because it may vote already.
-func (s *Server) finish(ctx context.Context, hosts []string, m mark) error {
+func (s *Server) finish(ctx context.Context, hosts []string, m membership.Mark) error {
 	progress := time.Now()
 	for {
 		done, err := s.promote(ctx, hosts, m.Member)
 		switch {
 		case done:
-			return s.setMark(mark{State: stateMember, Cluster: m.Cluster, Member: m.Member})
+			return s.record().Write(membership.Mark{State: membership.Member, Cluster: m.Cluster, Member: m.Member})
 		case gateway.Is(err, "in sync with leader"):
 			progress = time.Now()
 		case errors.Is(err, errNotListed), time.Since(progress) > progressLimit:
@@ -238,7 +239,7 @@ func (s *Server) forget(ctx context.Context, peer *gateway.Client, cluster gatew
 
 // Leave removes this member from the cluster, and stops it.
 func (s *Server) Leave(ctx context.Context, primaries []string) error {
-	m, err := s.mark()
+	m, err := s.record().Read()
 	if err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 		return err
 	}
 	if m.State != "" {
-		if err := s.setMark(mark{State: stateLeft, Cluster: cluster.ID}); err != nil {
+		if err := s.record().Write(membership.Mark{State: membership.Left, Cluster: cluster.ID}); err != nil {
 			return err
 		}
 	}
@@ -260,8 +261,8 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 
 // Maintain completes a join whose command has died.
 func (s *Server) Maintain(ctx context.Context) error {
-	m, err := s.mark()
-	if err != nil || m.State != statePromoting {
+	m, err := s.record().Read()
+	if err != nil || m.State != membership.Promoting {
 		return err
 	}
 	if running, err := servers.Running(); err != nil || !running {
@@ -271,5 +272,5 @@ func (s *Server) Maintain(ctx context.Context) error {
 	if err != nil || !done {
 		return err
 	}
-	return s.setMark(mark{State: stateMember, Cluster: m.Cluster, Member: m.Member})
+	return s.record().Write(membership.Mark{State: membership.Member, Cluster: m.Cluster, Member: m.Member})
 }

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -143,52 +142,11 @@ func (s *Server) Ready(ctx context.Context) error {
 }
 
 // Sequence returns 1 if this copy is a member of the cluster, and 0 if it is not.
-func (s *Server) Sequence(context.Context) (uint64, error) {
-	m, err := s.mark()
-	if err != nil {
-		return 0, err
-	}
-	if m.isMember() {
-		return 1, nil
-	}
-	return 0, s.checkForeign(m)
-}
+func (s *Server) Sequence(context.Context) (uint64, error) { return s.record().Sequence() }
 
-// checkForeign returns an error if the folder has data that no command of the agent has created.
-func (s *Server) checkForeign(m mark) error {
-	found, err := s.hasData()
-	if err == nil && found && m.State == "" {
-		return driver.Errorf(driver.NotInstalled, "%s has data of another etcd, and no %s: move the data away, and restore a snapshot of it into the set",
-			s.folder(), markFile)
-	}
-	return err
-}
-
-// Status returns the state of the server. If it does not answer, it is queried again until the time is
-// over.
+// Status returns the state of the server.
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
-	for {
-		running, err := servers.Running()
-		if err != nil {
-			return driver.Failed, err
-		}
-		if !running {
-			return driver.Stopped, nil
-		}
-		m, err := s.mark()
-		if err != nil {
-			return driver.Failed, err
-		}
-		if !m.isMember() {
-			return driver.Failed, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
-		}
-		if err = s.answers(ctx); err == nil {
-			return driver.Primary, nil
-		}
-		if !driver.Pause(ctx) {
-			return driver.Failed, fmt.Errorf("the server does not answer: %w", err)
-		}
-	}
+	return s.record().Status(ctx, servers.Running, s.answers)
 }
 
 var errRoles = driver.Errorf(driver.NotConfigured, "etcd elects its leader: all members are primaries, and there are no commands secondary, promote and demote")

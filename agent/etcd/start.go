@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/membership"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
@@ -92,17 +92,18 @@ func (s *Server) Seed(ctx context.Context) error {
 	switch {
 	case err != nil, runs:
 		return err
-	case m.isMember():
+	case m.IsMember():
 		return s.launch(ctx)
-	case m.Cluster != "":
-		return driver.Errorf(driver.NotInstalled, "this copy is %s, and its cluster may have data: to create a new cluster without that data, delete the claim of %s", m.State, s.Name)
+	}
+	if err := s.record().CheckCreate(m, s.Name); err != nil {
+		return err
 	}
 	return s.create(ctx)
 }
 
 // prepare returns the mark of a copy that is to be started. runs is true if it runs as a member already.
-func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
-	m, err = s.mark()
+func (s *Server) prepare(ctx context.Context) (m membership.Mark, runs bool, err error) {
+	m, err = s.record().Read()
 	if err != nil {
 		return m, false, err
 	}
@@ -110,17 +111,17 @@ func (s *Server) prepare(ctx context.Context) (m mark, runs bool, err error) {
 	switch {
 	case err != nil:
 		return m, false, err
-	case running && m.isMember():
+	case running && m.IsMember():
 		return m, true, s.answers(ctx)
 	case running:
-		return m, false, fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)
+		return m, false, membership.ErrIncomplete(m)
 	}
-	return m, false, s.checkForeign(m)
+	return m, false, s.record().CheckForeign(m)
 }
 
 // create creates a new cluster of this member. Until authentication is enabled, only this pod reaches it.
 func (s *Server) create(ctx context.Context) error {
-	if err := s.setMark(mark{State: stateCreating}); err != nil {
+	if err := s.record().Write(membership.Mark{State: membership.Creating}); err != nil {
 		return err
 	}
 	if err := s.discard(); err != nil {
@@ -161,5 +162,5 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.setMark(mark{State: stateMember, Cluster: found.Cluster, Member: found.Member})
+	return s.record().Write(membership.Mark{State: membership.Member, Cluster: found.Cluster, Member: found.Member})
 }
