@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,7 +61,7 @@ func withAgent(run func() int) int {
 // withContainers runs the tests with databases in containers, which take some minutes:
 //
 //	apt-get install --no-install-recommends runc postgresql-15 redis-server etcd-server \
-//	  mariadb-server mariadb-backup galera-4 socat
+//	  mariadb-server mariadb-backup galera-4 socat iproute2
 //	go test -count=1 -timeout=20m ./agent -containers
 var withContainers = flag.Bool("containers", false, "run the tests with databases in containers; requires root, runc, and the databases of Debian")
 
@@ -72,7 +73,10 @@ type set struct {
 	server      string // the name of its processes
 	dataDir     string // relative to the volume
 	programs    string // a prefix of PATH
+	usr         string // the programs of the containers; defaults to those of this machine
 	port        int32
+	// bridge is a network for members that cannot share one, or "".
+	bridge string
 
 	// environment returns the configuration of a member that listens at an address.
 	environment func(address string) ([]string, error)
@@ -151,6 +155,9 @@ func (s *set) startMembers(count int) {
 	s.t.Helper()
 	for i := range count {
 		m := &member{set: s, name: "db-" + strconv.Itoa(i), address: "127.0.1." + strconv.Itoa(10+i), user: memberUser}
+		if s.bridge != "" {
+			m.attach(i)
+		}
 		s.members = append(s.members, m)
 		check(s.t, os.MkdirAll(m.volume(), 0o777))
 		check(s.t, os.Chmod(m.volume(), 0o777))
@@ -245,7 +252,7 @@ func (m *member) start() {
 		"mounts": []object{
 			mount("proc", "proc", "/proc"),
 			mount("tmpfs", "tmpfs", "/dev", "mode=755"),
-			mount("bind", "/usr", "/usr", "rbind", "ro"),
+			mount("bind", cmp.Or(m.usr, "/usr"), "/usr", "rbind", "ro"),
 			mount("bind", filepath.Join(m.dir, "etc"), "/etc", "bind", "ro"),
 			mount("bind", filepath.Join(m.dir, "agent"), "/agent", "bind", "ro"),
 			mount("bind", filepath.Join(m.dir, "credentials"), "/credentials", "bind", "ro"),
@@ -253,7 +260,7 @@ func (m *member) start() {
 			mount("bind", m.volume(), "/data", "bind"),
 			mount("bind", run, "/run/agent", "bind"),
 		},
-		"linux": object{"namespaces": []object{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}}},
+		"linux": object{"namespaces": m.namespaces()},
 	})
 	check(m.t, err)
 	check(m.t, os.WriteFile(filepath.Join(bundle, "config.json"), description, 0o644))
@@ -266,6 +273,48 @@ func (m *member) start() {
 	if err := cmd.Run(); err != nil {
 		m.t.Fatal("runc cannot create containers here: " + err.Error() + "\n" + m.log())
 	}
+}
+
+func (m *member) namespaces() []object {
+	all := []object{{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}}
+	if m.bridge != "" {
+		all = append(all, object{"type": "network", "path": "/run/netns/" + m.network()})
+	}
+	return all
+}
+
+// network is the name of the member's network namespace.
+func (m *member) network() string { return m.bridge + "-" + m.name }
+
+func (s *set) ip(args ...string) {
+	s.t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("ip %v: %v: %s", args, err, out)
+	}
+}
+
+// addBridge creates the network of the set.
+func (s *set) addBridge() {
+	s.t.Helper()
+	s.bridge = "agent" + strconv.Itoa(os.Getpid()%10000)
+	s.ip("link", "add", s.bridge, "type", "bridge")
+	s.t.Cleanup(func() { s.ip("link", "delete", s.bridge) })
+	s.ip("address", "add", "198.18.7.1/24", "dev", s.bridge)
+	s.ip("link", "set", s.bridge, "up")
+}
+
+// attach creates a network namespace for a member, which outlives its containers.
+func (m *member) attach(i int) {
+	m.t.Helper()
+	m.address = "198.18.7." + strconv.Itoa(10+i)
+	link := fmt.Sprintf("%s-%d", m.bridge, i)
+	m.ip("netns", "add", m.network())
+	m.t.Cleanup(func() { m.ip("netns", "delete", m.network()) })
+	m.ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", m.network())
+	m.ip("link", "set", link, "master", m.bridge, "up")
+	m.ip("-n", m.network(), "link", "set", "lo", "up")
+	m.ip("-n", m.network(), "address", "add", m.address+"/24", "dev", "eth0")
+	m.ip("-n", m.network(), "link", "set", "eth0", "up")
 }
 
 func (m *member) remove() {

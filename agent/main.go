@@ -6,7 +6,7 @@
 //	                              application when the container is stopped
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
 //
-// The types are etcd, galera, postgresql and redis. A command that starts the application as primary can have the flag
+// The types are etcd, galera, postgresql, rabbitmq and redis. A command that starts the application as primary can have the flag
 // --start=TIME.EPOCH before the names, see driver.Start.
 //
 // Packages: driver has the interface that each application implements, and runs the commands. Each
@@ -22,15 +22,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/agent/etcd"
 	"github.com/stateful-operator/stateful-operator/agent/galera"
 	"github.com/stateful-operator/stateful-operator/agent/postgresql"
+	"github.com/stateful-operator/stateful-operator/agent/rabbitmq"
 	"github.com/stateful-operator/stateful-operator/agent/redis"
 	"github.com/stateful-operator/stateful-operator/gate/selfcopy"
 )
 
 const (
 	usage = `usage: agent install DIR
-       agent etcd|galera|postgresql|redis idle
-       agent etcd|galera|postgresql|redis sequence|status|ready|seed|promote|demote|stop
-       agent etcd|galera|postgresql|redis primary|secondary|leave NAME...`
+       agent etcd|galera|postgresql|rabbitmq|redis idle
+       agent etcd|galera|postgresql|rabbitmq|redis sequence|status|ready|seed|promote|demote|stop
+       agent etcd|galera|postgresql|rabbitmq|redis primary|secondary|leave NAME...`
 
 	programName = "agent"
 )
@@ -40,6 +41,7 @@ var applications = map[string]func(*driver.Log, driver.Start) (driver.Driver, er
 	etcd.Name:       func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return etcd.New(log) },
 	galera.Name:     func(log *driver.Log, start driver.Start) (driver.Driver, error) { return galera.New(log, start) },
 	postgresql.Name: func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return postgresql.New(log) },
+	rabbitmq.Name:   func(log *driver.Log, _ driver.Start) (driver.Driver, error) { return rabbitmq.New(log) },
 	redis.Name:      func(log *driver.Log, start driver.Start) (driver.Driver, error) { return redis.New(log, start) },
 }
 

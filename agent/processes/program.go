@@ -3,6 +3,7 @@ package processes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Inherited returns variables of the own environment.
@@ -32,12 +34,28 @@ func Tool(ctx context.Context, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run runs a program. The kernel sends the parent death signal when the thread that started the program
+// waitLimit is the time in which the output of a program ends after it was killed.
+const waitLimit = 2 * time.Second
+
+// WithItsChildren ends a program with all processes that it starts: a script does not become the program that
+// it runs.
+func WithItsChildren(cmd *exec.Cmd) {
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = waitLimit
+}
+
+// Run runs a program. In process 1, which waits for all processes, the result of a program can be lost: then
+// it is its output. The kernel sends the parent death signal when the thread that started the program
 // ends, so the thread must not end before.
 func Run(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return cmd.Run()
+	err := cmd.Run()
+	if errors.Is(err, syscall.ECHILD) && os.Getpid() == 1 {
+		return nil
+	}
+	return err
 }
 
 // Output returns the standard output of a program. The end of its standard error is in the error.

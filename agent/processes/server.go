@@ -24,6 +24,9 @@ func (s Servers) ListTagged(tag string) ([]Process, error) {
 	}), err
 }
 
+// ListTagged returns the processes that have a variable in their environment.
+func ListTagged(tag string) ([]Process, error) { return Servers{}.ListTagged(tag) }
+
 // environment returns the variables with which a process was started, or nil if it has ended.
 func (p Process) environment() []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/environ")

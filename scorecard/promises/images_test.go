@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +18,7 @@ import (
 	galera "github.com/stateful-operator/stateful-operator/test/run/galera/server"
 	postgres "github.com/stateful-operator/stateful-operator/test/run/postgres/server"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
+	rabbitmq "github.com/stateful-operator/stateful-operator/test/run/rabbitmq/server"
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
@@ -44,6 +47,8 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 			Files: []image.File{{Path: "/client", Link: "etcdclient"}}},
 		{Package: "./test/run/galera/galeraclient", Ref: "localhost/mariadb-client", User: "65532:65532", Tar: w.tar(),
 			Files: []image.File{{Path: "/client", Link: "galeraclient"}}},
+		{Package: "./test/run/rabbitmq/rabbitclient", Ref: "localhost/rabbitmq-client", User: "65532:65532", Tar: w.tar(),
+			Files: []image.File{{Path: "/client", Link: "rabbitclient"}}},
 	}
 	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
 	if err != nil {
@@ -51,18 +56,22 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	}
 	w.Operator = refs[0]
 	i := &w.Images
-	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7]
+	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient, i.RabbitMQClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7], refs[8]
 	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
 	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
 		return err
 	}
 	for _, s := range []struct {
+		name      string // in the names of all promises that use it, or ""
 		image     debian.Image
 		ref, next *string
 	}{
-		{server.Image, &i.Redis, &i.RedisNext}, {postgres.Image, &i.PostgreSQL, &i.PostgreSQLNext}, {etcd.Image, &i.Etcd, &i.EtcdNext},
-		{galera.Image, &i.MariaDB, &i.MariaDBNext},
+		{"", server.Image, &i.Redis, &i.RedisNext}, {"", postgres.Image, &i.PostgreSQL, &i.PostgreSQLNext}, {"etcd", etcd.Image, &i.Etcd, &i.EtcdNext},
+		{"Galera", galera.Image, &i.MariaDB, &i.MariaDBNext}, {"RabbitMQ", rabbitmq.Image, &i.RabbitMQ, &i.RabbitMQNext},
 	} {
+		if !slices.ContainsFunc(titles, func(n string) bool { return strings.Contains(n, s.name) }) {
+			continue
+		}
 		if *s.ref, err = s.image.Write(ctx, w.tar()); err != nil {
 			return err
 		}
@@ -75,6 +84,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	i.PostgreSQLSample = "config/samples/applications/postgresql.yaml"
 	i.EtcdSample = "config/samples/applications/etcd.yaml"
 	i.MariaDBSample = "config/samples/applications/mariadb-galera.yaml"
+	i.RabbitMQSample = "config/samples/applications/rabbitmq.yaml"
 	i.RedisInLines = "config/samples/applications/redis.yaml"
 	i.RedisSample = "config/samples/replicatedstatefulset/redis.yaml"
 	i.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"

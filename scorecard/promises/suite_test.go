@@ -36,9 +36,11 @@ var (
 // coreLabel is the label of the promises that are tested with each change: `make test-core`.
 const coreLabel = "core"
 
-// chosen are the sites of the promises in this run. whole is true if the run has all promises.
+// chosen are the sites of the promises in this run, and titles their names. whole is true if the run has all
+// promises.
 var (
 	chosen = map[kit.Site]bool{}
+	titles []string
 	whole  = true
 )
 
@@ -67,6 +69,7 @@ func TestPromises(t *testing.T) {
 		default:
 			site := spec.ContainerHierarchyTexts[len(spec.ContainerHierarchyTexts)-1]
 			chosen[kit.Site(site)] = true
+			titles = append(titles, spec.LeafNodeText)
 		}
 	}
 	RunSpecs(t, "Promises")
@@ -179,7 +182,7 @@ var _ = ReportAfterSuite("skipped promises", func(r Report) {
 	var names []string
 	for _, spec := range r.SpecReports {
 		if spec.Failure.Message == notOurs {
-			names = append(names, spec.LeafNodeText)
+			titles = append(titles, spec.LeafNodeText)
 		}
 	}
 	if len(names) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // ApplicationType is a type of application that the operator can run without commands of the user.
-// +kubebuilder:validation:Enum=PostgreSQL;Redis;Etcd;MariaDBGalera
+// +kubebuilder:validation:Enum=PostgreSQL;Redis;Etcd;MariaDBGalera;RabbitMQ
 type ApplicationType string
 
 const (
@@ -23,6 +23,9 @@ const (
 	// ApplicationMariaDBGalera is MariaDB 10.6 to 11.8 with Galera, in the upstream image or another image
 	// with the same programs.
 	ApplicationMariaDBGalera ApplicationType = "MariaDBGalera"
+	// ApplicationRabbitMQ is RabbitMQ 4.2 and later, in the upstream image or another image with the same
+	// programs.
+	ApplicationRabbitMQ ApplicationType = "RabbitMQ"
 )
 
 // ApplicationPolicy makes the operator fill the fields of the set that run an application: commands,
@@ -33,15 +36,17 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.redis) || self.type == 'Redis'",fieldPath=".redis",message="requires type Redis; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.etcd) || self.type == 'Etcd'",fieldPath=".etcd",message="requires type Etcd; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.mariaDBGalera) || self.type == 'MariaDBGalera'",fieldPath=".mariaDBGalera",message="requires type MariaDBGalera; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.rabbitMQ) || self.type == 'RabbitMQ'",fieldPath=".rabbitMQ",message="requires type RabbitMQ; remove it"
 type ApplicationPolicy struct {
 	// Type of the application. It is immutable.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis","urn:alm:descriptor:com.tectonic.ui:select:Etcd","urn:alm:descriptor:com.tectonic.ui:select:MariaDBGalera"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:com.tectonic.ui:select:PostgreSQL","urn:alm:descriptor:com.tectonic.ui:select:Redis","urn:alm:descriptor:com.tectonic.ui:select:Etcd","urn:alm:descriptor:com.tectonic.ui:select:MariaDBGalera","urn:alm:descriptor:com.tectonic.ui:select:RabbitMQ"}
 	Type ApplicationType `json:"type"`
 
 	// CredentialsSecret is the Secret with the passwords. For PostgreSQL it has the keys password
 	// (of the superuser postgres) and replicationPassword (of the role replicator). For Redis it
 	// has the key password (of the user default), and for etcd and MariaDB Galera the key password (of
-	// the user root). It is mounted into the container in which commands run.
+	// the user root). For RabbitMQ it has the keys password (of the user admin) and erlangCookie (a
+	// random text, with which members authenticate). It is mounted into the container in which commands run.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application","urn:alm:descriptor:io.kubernetes:Secret"}
@@ -67,6 +72,32 @@ type ApplicationPolicy struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="MariaDB Galera",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
 	MariaDBGalera *MariaDBGaleraPolicy `json:"mariaDBGalera,omitempty"`
+
+	// RabbitMQ has the options of type RabbitMQ. Defaults to quorum queues, and the settings of RabbitMQ.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="RabbitMQ",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	RabbitMQ *RabbitMQPolicy `json:"rabbitMQ,omitempty"`
+}
+
+// RabbitMQPolicy has the options of RabbitMQ.
+type RabbitMQPolicy struct {
+	// Plugins are the names of plugins to enable, for example rabbitmq_management. Those that they require
+	// are enabled as well. A change recreates the members, one at a time. Defaults to none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=128
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Plugins",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Plugins []string `json:"plugins,omitempty"`
+
+	// Settings are lines of rabbitmq.conf, for example vm_memory_high_watermark.relative. Those on which
+	// the set depends are refused, for example cluster_formation. A change recreates the members, one at a
+	// time. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 8192)",message="a value may have at most 8192 characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settings",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"}
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // MariaDBGaleraPolicy has the options of MariaDB Galera.

@@ -18,6 +18,7 @@ func TestRS151AllMembersArePrimaries(t *testing.T) {
 		want []string
 	}{
 		{fixture.Etcd, []string{"leave", "primary", "seed", "sequence", "status", "stop"}},
+		{fixture.RabbitMQ, []string{"leave", "primary", "seed", "sequence", "status", "stop"}},
 		{fixture.MariaDBGalera, []string{"primary", "seed", "sequence", "status", "stop"}},
 	} {
 		set := filled(row.set())

@@ -66,6 +66,7 @@ var applications = map[v1alpha1.ApplicationType]func(*filling){
 	v1alpha1.ApplicationRedis:         (*filling).redis,
 	v1alpha1.ApplicationEtcd:          (*filling).etcd,
 	v1alpha1.ApplicationMariaDBGalera: (*filling).galera,
+	v1alpha1.ApplicationRabbitMQ:      (*filling).rabbitMQ,
 }
 
 // hasOnePrimary reports whether an application has one primary, which the operator selects.

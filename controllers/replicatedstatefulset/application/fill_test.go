@@ -45,6 +45,9 @@ func TestFilledSets(t *testing.T) {
 		"etcd.yaml": fixture.Etcd(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Etcd = &v1alpha1.EtcdPolicy{Settings: map[string]string{"auto-compaction-retention": "8h"}}
 		}),
+		"rabbitmq.yaml": fixture.RabbitMQ(func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Application.RabbitMQ = &v1alpha1.RabbitMQPolicy{Plugins: []string{"rabbitmq_stream", "rabbitmq_management"}, Settings: map[string]string{"heartbeat": "30"}}
+		}),
 		"mariadb-galera.yaml": fixture.MariaDBGalera(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.MariaDBGalera = &v1alpha1.MariaDBGaleraPolicy{Settings: map[string]string{"gcache.size": "256M"}}
 		}),

@@ -11,7 +11,7 @@ import (
 
 func TestRS151AnEvenNumberOfMembers(t *testing.T) {
 	for replicas, warns := range map[int32]bool{0: false, 1: false, 2: true, 3: false, 4: true} {
-		for _, set := range []*v1alpha1.ReplicatedStatefulSet{fixture.Etcd(), fixture.MariaDBGalera()} {
+		for _, set := range []*v1alpha1.ReplicatedStatefulSet{fixture.Etcd(), fixture.MariaDBGalera(), fixture.RabbitMQ()} {
 			set.Spec.Replicas = &replicas
 			got := strings.Join(application.Warnings(set), "; ")
 			if strings.Contains(got, "set an odd number") != warns {

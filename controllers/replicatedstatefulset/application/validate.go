@@ -43,6 +43,7 @@ var validations = map[v1alpha1.ApplicationType]func(*v1alpha1.ReplicatedStateful
 	v1alpha1.ApplicationRedis:         validateRedis,
 	v1alpha1.ApplicationEtcd:          validateEtcd,
 	v1alpha1.ApplicationMariaDBGalera: validateGalera,
+	v1alpha1.ApplicationRabbitMQ:      validateRabbitMQ,
 }
 
 // validateAllPrimaries checks an application whose members are all primaries. why is the reason for which a

@@ -24,6 +24,12 @@ func ofEtcd(flags map[string]string) change {
 	}
 }
 
+func ofRabbitMQ(options v1alpha1.RabbitMQPolicy) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Application.Type, s.Spec.Primaries, s.Spec.Application.RabbitMQ = v1alpha1.ApplicationRabbitMQ, nil, &options
+	}
+}
+
 func ofGalera(settings map[string]string) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) {
 		s.Spec.Application.Type, s.Spec.Primaries = v1alpha1.ApplicationMariaDBGalera, nil
@@ -37,15 +43,28 @@ func ofRedis(o v1alpha1.RedisPolicy) change {
 	}
 }
 
+// invalid is a set, and the beginning of the error for it. A valid one has none.
+type invalid struct {
+	name, want string
+	set        change
+}
+
+func checkInvalid(t *testing.T, rows []invalid) {
+	t.Helper()
+	for _, row := range rows {
+		errs := spec.Validate(spec.WithDefaults(fixture.PostgreSQL(row.set)))
+		if row.want == "" && len(errs) > 0 || row.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), row.want)) {
+			t.Errorf("%s: %v, want %q", row.name, errs, row.want)
+		}
+	}
+}
+
 func TestInvalidApplications(t *testing.T) {
-	for _, row := range []struct {
-		name, want string
-		set        change
-	}{
+	checkInvalid(t, []invalid{
 		{"a valid one", "", func(*v1alpha1.ReplicatedStatefulSet) {}},
 		{"no agent on record", "", func(s *v1alpha1.ReplicatedStatefulSet) { s.Status.Agent = nil }},
 		{"options", "", options(v1alpha1.PostgreSQLPolicy{SynchronousStandbys: 1, Settings: map[string]string{"shared_buffers": "256MB"}})},
-		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "Etcd", "MariaDBGalera", "PostgreSQL", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
+		{"an unknown type", `spec.application.type: Unsupported value: "Oracle": supported values: "Etcd", "MariaDBGalera", "PostgreSQL", "RabbitMQ", "Redis"`, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Type = "Oracle"
 			s.Spec.Pod.Commands = filled(fixture.PostgreSQL()).Spec.Pod.Commands
 		}},
@@ -71,6 +90,14 @@ func TestInvalidApplications(t *testing.T) {
 			ofRedis(v1alpha1.RedisPolicy{})(s)
 			s.Spec.Primaries = new(int32(2))
 		}},
+		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},
+		{"a refused setting of Redis", "spec.application.redis.settings[appendonly]: Forbidden: the position", ofRedis(v1alpha1.RedisPolicy{Settings: map[string]string{"appendonly": "yes"}})},
+	})
+}
+
+// TestInvalidApplicationsWithSeveralPrimaries tests applications whose members are all primaries.
+func TestInvalidApplicationsWithSeveralPrimaries(t *testing.T) {
+	checkInvalid(t, []invalid{
 		{"etcd", "", ofEtcd(map[string]string{"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8h"})},
 		{"a refused flag of etcd", "spec.application.etcd.settings[initial-cluster]: Forbidden: the agent manages the members; remove or correct it", ofEtcd(map[string]string{"initial-cluster": "a"})},
 		{"one primary of etcd", "spec.primaries: Invalid value: 1: etcd elects its leader, and all members are primaries; remove it", func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -89,20 +116,22 @@ func TestInvalidApplications(t *testing.T) {
 			ofEtcd(nil)(s)
 			s.Spec.TLS = &v1alpha1.TLSPolicy{}
 		}},
+		{"RabbitMQ", "", ofRabbitMQ(v1alpha1.RabbitMQPolicy{Plugins: []string{"rabbitmq_management"}, Settings: map[string]string{"vm_memory_high_watermark.relative": "0.6"}})},
+		{"a refused setting of RabbitMQ", "spec.application.rabbitMQ.settings[cluster_formation.node_type]: Forbidden: the agent manages the members; remove or correct it",
+			ofRabbitMQ(v1alpha1.RabbitMQPolicy{Settings: map[string]string{"cluster_formation.node_type": "ram"}})},
+		{"a refused plugin of RabbitMQ", "spec.application.rabbitMQ.plugins[rabbitmq_peer_discovery_k8s]: Forbidden: the agent manages the members; remove or correct it",
+			ofRabbitMQ(v1alpha1.RabbitMQPolicy{Plugins: []string{"rabbitmq_peer_discovery_k8s"}})},
+		{"one primary of RabbitMQ", "spec.primaries: Invalid value: 1: all members of RabbitMQ serve clients, and are primaries; remove it", func(s *v1alpha1.ReplicatedStatefulSet) {
+			ofRabbitMQ(v1alpha1.RabbitMQPolicy{})(s)
+			s.Spec.Primaries = new(int32(1))
+		}},
 		{"MariaDB Galera", "", ofGalera(map[string]string{"innodb_buffer_pool_size": "1G", "gcache.size": "1G"})},
 		{"a refused setting of MariaDB", "spec.application.mariaDBGalera.settings[wsrep_on]: Forbidden: the agent configures replication; remove or correct it", ofGalera(map[string]string{"wsrep_on": "OFF"})},
 		{"one primary of Galera", "spec.primaries: Invalid value: 1: all members of Galera accept writes, and are primaries; remove it", func(s *v1alpha1.ReplicatedStatefulSet) {
 			ofGalera(nil)(s)
 			s.Spec.Primaries = new(int32(1))
 		}},
-		{"too many secondaries", "spec.application.redis.minReplicasToWrite: Invalid value: 64", ofRedis(v1alpha1.RedisPolicy{MinReplicasToWrite: 64})},
-		{"a refused setting of Redis", "spec.application.redis.settings[appendonly]: Forbidden: the position", ofRedis(v1alpha1.RedisPolicy{Settings: map[string]string{"appendonly": "yes"}})},
-	} {
-		errs := spec.Validate(spec.WithDefaults(fixture.PostgreSQL(row.set)))
-		if row.want == "" && len(errs) > 0 || row.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), row.want)) {
-			t.Errorf("%s: %v, want %q", row.name, errs, row.want)
-		}
-	}
+	})
 }
 
 func TestTLSIsSwitchedOnlyInAStoppedSet(t *testing.T) {

@@ -90,6 +90,9 @@ type Images struct {
 	// MariaDB and MariaDBNext are images of the server with Galera. MariaDBClient is an image of
 	// test/run/galera/galeraclient. MariaDBSample is the path of the sample.
 	MariaDB, MariaDBNext, MariaDBClient, MariaDBSample string
+	// RabbitMQ and RabbitMQNext are images of the server. RabbitMQClient is an image of
+	// test/run/rabbitmq/rabbitclient. RabbitMQSample is the path of the sample.
+	RabbitMQ, RabbitMQNext, RabbitMQClient, RabbitMQSample string
 	// Dummy is an image of the original's sample application. DummySample is the original's
 	// manifest of it.
 	Dummy, DummySample string

@@ -37,6 +37,20 @@ func mariaDB(c *kit.Cluster) application {
 	}
 }
 
+func rabbitMQ(c *kit.Cluster) application {
+	const entries = `{ok, {_, N}, _} = ra:local_query({list_to_atom("%2F_entries"), node()}, fun rabbit_fifo:query_messages_total/1), io:format("entries: ~b~n", [N]).`
+	return application{
+		sample: c.RabbitMQSample, images: []string{c.RabbitMQ, c.RabbitMQNext}, client: c.RabbitMQClient, container: "rabbitmq", process: "beam.smp", driver: "rabbitmq", port: "5672",
+		passwordVariable: "RABBITMQ_PASSWORD", durable: true, many: true, leaves: true,
+		count: func(string) []string {
+			return []string{"env", "HOME=/dev/shm/rabbitmq", "RABBITMQ_USE_LONGNAME=true", "sh", "-c", `rabbitmqctl -q -n "rabbit@$POD_NAME.$SERVICE_NAME" eval "$1" | sed -n 's/^entries: //p'`, "sh", entries}
+		},
+		set: func(p *v1alpha1.ApplicationPolicy) {
+			p.RabbitMQ.Settings = map[string]string{"heartbeat": "20"}
+		},
+	}
+}
+
 // livesTogether runs a sample whose members are all primaries, and does to it what happens in its life
 // while a client writes. No acknowledged entry may be missing.
 func livesTogether(of func(*kit.Cluster) application) func(context.Context, *kit.Cluster) {

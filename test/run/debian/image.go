@@ -6,10 +6,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -22,6 +25,9 @@ type Image struct {
 	Name string
 	// Packages whose files can be used, with their dependencies.
 	Packages []string
+	// Suite is another suite of the distribution from which all packages come. Defaults to those of this
+	// machine.
+	Suite string
 	// Choose returns the configuration and the files of the image.
 	Choose func(Root) (v1.Config, []image.File, error)
 }
@@ -33,15 +39,9 @@ func (i Image) Write(ctx context.Context, tar string) (ref string, err error) {
 		return "", err
 	}
 	defer os.RemoveAll(folder)
-	packages, err := download(ctx, filepath.Join(folder, "packages"), i.Packages)
+	root, packages, err := i.Extract(ctx, folder)
 	if err != nil {
 		return "", err
-	}
-	root := Root(filepath.Join(folder, "root"))
-	for _, file := range packages {
-		if out, err := exec.CommandContext(ctx, "dpkg-deb", "--extract", file, string(root)).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("extract %s: %w: %s", file, err, out)
-		}
 	}
 	config, files, err := i.Choose(root)
 	if err != nil {
@@ -53,6 +53,21 @@ func (i Image) Write(ctx context.Context, tar string) (ref string, err error) {
 	}
 	ref = i.Name + ":" + tag
 	return ref, image.Write(tar, ref, config, files...)
+}
+
+// Extract extracts the packages into a new folder below another one, and returns the files of the packages.
+func (i Image) Extract(ctx context.Context, folder string) (root Root, packages []string, err error) {
+	packages, err = download(ctx, filepath.Join(folder, "packages"), i.Suite, i.Packages)
+	if err != nil {
+		return "", nil, err
+	}
+	root = Root(filepath.Join(folder, "root"))
+	for _, file := range packages {
+		if out, err := exec.CommandContext(ctx, "dpkg-deb", "--extract", file, string(root)).CombinedOutput(); err != nil {
+			return "", nil, fmt.Errorf("extract %s: %w: %s", file, err, out)
+		}
+	}
+	return root, packages, nil
 }
 
 // digest returns a hash of the packages' versions and the added files.
@@ -74,7 +89,7 @@ func digest(packages []string, config v1.Config, files []image.File) (string, er
 
 // download downloads the packages with all dependencies, including installed ones, because the image
 // has no other files.
-func download(ctx context.Context, folder string, packages []string) ([]string, error) {
+func download(ctx context.Context, folder, suite string, packages []string) ([]string, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, fmt.Errorf("the image is built from Debian packages, and apt-get is not available: %w", err)
 	}
@@ -85,17 +100,24 @@ func download(ctx context.Context, folder string, packages []string) ([]string, 
 	if err := os.WriteFile(nothing, nil, 0o644); err != nil {
 		return nil, err
 	}
+	options := []string{"-qq", "-y", "-o", "APT::Sandbox::User=root", "-o", "Dir::State::status=" + nothing,
+		"-o", "Dir::Cache::archives=" + folder, "--no-install-recommends"}
+	if suite != "" {
+		other, err := from(ctx, suite, folder)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, other...)
+	}
 	get := func(args ...string) error {
-		args = append([]string{"-qq", "-y", "-o", "APT::Sandbox::User=root", "-o", "Dir::State::status=" + nothing,
-			"-o", "Dir::Cache::archives=" + folder, "--no-install-recommends"}, args...)
-		if out, err := exec.CommandContext(ctx, "apt-get", args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "apt-get", append(slices.Clone(options), args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("apt-get: %w: %s", err, out)
 		}
 		return nil
 	}
 	fetch := append([]string{"install", "--download-only"}, packages...)
 	if err := get(fetch...); err != nil {
-		// The package lists of a new machine are missing or outdated.
+		// The package lists of a new machine, or of another suite, are missing or outdated.
 		if err := get("update"); err != nil {
 			return nil, err
 		}
@@ -104,4 +126,29 @@ func download(ctx context.Context, folder string, packages []string) ([]string, 
 		}
 	}
 	return filepath.Glob(filepath.Join(folder, "*.deb"))
+}
+
+// from returns options of apt-get with which packages come from another suite of the archive that this
+// machine uses.
+func from(ctx context.Context, suite, folder string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages").Output()
+	if err != nil {
+		return nil, fmt.Errorf("apt-get indextargets: %w", err)
+	}
+	archive := ""
+	for site := range strings.Lines(string(out)) {
+		if site = strings.TrimRight(site, "/\n"); strings.HasSuffix(site, "/debian") {
+			archive = site
+		}
+	}
+	if archive == "" {
+		return nil, fmt.Errorf("no archive of Debian is configured on this machine: %s", out)
+	}
+	lists, sources := filepath.Join(folder, "lists"), filepath.Join(folder, "suite.sources")
+	text := fmt.Sprintf("Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n", archive, suite)
+	if err := errors.Join(os.MkdirAll(filepath.Join(lists, "partial"), 0o755), os.WriteFile(sources, []byte(text), 0o644)); err != nil {
+		return nil, err
+	}
+	return []string{"-o", "Dir::State::lists=" + lists, "-o", "Dir::Etc::sourcelist=" + sources, "-o", "Dir::Etc::sourceparts=-",
+		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="}, nil
 }

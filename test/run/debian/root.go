@@ -23,7 +23,11 @@ func (r Root) InImage(path string) string { return strings.TrimPrefix(path, stri
 
 // Shell returns a shell with the applets.
 func (r Root) Shell(applets ...string) []image.File {
-	files := []image.File{{Path: "/bin/busybox", Source: r.Path("bin/busybox")}}
+	source := r.Path("bin/busybox")
+	if _, err := os.Stat(source); err != nil {
+		source = r.Path("usr/bin/busybox") // in newer distributions
+	}
+	files := []image.File{{Path: "/bin/busybox", Source: source}}
 	for _, applet := range append([]string{"sh"}, applets...) {
 		files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
 	}
@@ -47,9 +51,13 @@ func Temporary() image.File {
 func (r Root) Programs(paths ...string) []image.File {
 	paths = slices.Clone(paths)
 	folders := []string{"lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"}
+	var files []image.File
 	for _, loader := range []string{"lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"} {
+		newer := "usr/" + loader // in newer distributions
 		if _, err := os.Stat(r.Path(loader)); err == nil {
 			paths = append(paths, r.Path(loader))
+		} else if _, err := os.Stat(r.Path(newer)); err == nil {
+			paths, files = append(paths, r.Path(newer)), append(files, image.File{Path: "/" + loader, Link: "/" + newer})
 		}
 	}
 	for i := 0; i < len(paths); i++ { // paths grows
@@ -62,7 +70,6 @@ func (r Root) Programs(paths ...string) []image.File {
 			}
 		}
 	}
-	files := make([]image.File, 0, len(paths))
 	for _, path := range paths {
 		files = append(files, image.File{Path: r.InImage(path), Source: path})
 	}

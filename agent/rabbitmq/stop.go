@@ -1,0 +1,60 @@
+package rabbitmq
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/agent/files"
+	"github.com/stateful-operator/stateful-operator/agent/processes"
+)
+
+const (
+	// endLimit is the time in which a server closes its connections, and writes its data.
+	endLimit  = time.Minute
+	killLimit = 10 * time.Second
+)
+
+// pidFile has the process ID of the server. It does not exist while the server is being stopped.
+const pidFile = "server.pid"
+
+// Stop ends the server. Other members become the leaders of its queues.
+func (s *Server) Stop(context.Context) error {
+	if err := files.Remove(s.Private.Path(pidFile)); err != nil {
+		return err
+	}
+	if err := endTools(); err != nil {
+		return err
+	}
+	found, err := s.list()
+	if err != nil {
+		return err
+	}
+	found = slices.DeleteFunc(found, func(p processes.Process) bool { return p.Name != virtualMachine })
+	if len(found) == 0 {
+		return s.kill() // scripts
+	}
+	processes.Signal(found, syscall.SIGTERM)
+	ended := func() bool {
+		running, err := s.running()
+		return err == nil && !running
+	}
+	if processes.WaitUntil(endLimit, ended) {
+		return nil
+	}
+	s.log.Printf("the server does not end: SIGKILL")
+	return s.kill()
+}
+
+func (s *Server) kill() error {
+	if err := files.Remove(s.Private.Path(pidFile)); err != nil {
+		return err
+	}
+	return processes.KillServer(killLimit, s.list)
+}
+
+// Crashed reports whether a process that has ended was the server.
+func (s *Server) Crashed(pid int) bool {
+	return s.IsProcess(pidFile, pid)
+}
