@@ -32,6 +32,7 @@ type server struct {
 	connection *amqp.Connection
 	channel    *amqp.Channel
 	found      map[int]bool // the entries in the queue, after the first read
+	most       int          // the max number of messages that were ready to be read
 }
 
 func open(address string) (writer.Database, error) { return &server{address: address}, nil }
@@ -100,6 +101,9 @@ func (s *server) read() (map[int]bool, error) {
 	state, err := channel.QueueDeclarePassive(queue, true, false, false, false, arguments)
 	if err != nil {
 		return nil, err
+	}
+	if s.most = max(s.most, state.Messages); state.Messages < s.most {
+		return nil, errors.New("messages of an earlier read have not returned to the queue yet")
 	}
 	messages := make(chan amqp.Delivery)
 	ended := make(chan struct{})
