@@ -16,7 +16,7 @@ import (
 	etcdsettings "github.com/stateful-operator/stateful-operator/agent/etcd/settings"
 )
 
-// cluster is a set of etcd.
+// cluster is a set whose members elect their leader: etcd or RabbitMQ.
 type cluster struct{ *set }
 
 func newCluster(t *testing.T, members int) *cluster {

@@ -21,9 +21,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/rabbitmq/server"
 )
 
-// rabbits is a set of RabbitMQ.
-type rabbits struct{ *set }
-
 // rabbitPrograms extracts the packages of RabbitMQ once.
 var rabbitPrograms = sync.OnceValues(func() (debian.Root, error) {
 	folder := filepath.Join(filepath.Dir(agentBinary), "rabbitmq") // removed with it
@@ -34,7 +31,8 @@ var rabbitPrograms = sync.OnceValues(func() (debian.Root, error) {
 	return root, err
 })
 
-func newRabbits(t *testing.T, members int) *rabbits {
+// newRabbits returns a set of RabbitMQ.
+func newRabbits(t *testing.T, members int) *cluster {
 	t.Helper()
 	needContainers(t)
 	root, err := rabbitPrograms()
@@ -53,38 +51,19 @@ func newRabbits(t *testing.T, members int) *rabbits {
 	s.write("etc/passwd", fmt.Sprintf("root:x:0:0::/:/bin/sh\nrabbitmq:x:%d:0::/:/bin/sh\n", memberUser))
 	s.startMembers(members)
 	s.primaryIs(nil)
-	return &rabbits{s}
+	return &cluster{s}
 }
 
-func (c *rabbits) seed(m *member) {
-	c.t.Helper()
-	m.must(driver.Succeeded, "seed")
-	m.must(driver.Primary, "status")
-}
-
-func (c *rabbits) join(m *member, others ...*member) {
-	c.t.Helper()
-	c.t.Logf("%s joins after %s", m.name, m.must(driver.Succeeded, "primary", hosts(others)...).took)
-	m.must(driver.Primary, "status")
-	if got := m.sequence(); got != 1 {
-		c.t.Fatalf("the sequence of %s is %d", m.name, got)
-	}
-}
-
-// all starts all members of a new cluster.
-func (c *rabbits) all() {
-	c.t.Helper()
-	c.seed(c.members[0])
-	for i, m := range c.members[1:] {
-		c.join(m, c.members[:i+1]...)
-	}
+// amqp connects to a member.
+func (m *member) amqp(password string) (*amqp.Connection, error) {
+	return amqp.DialConfig(fmt.Sprintf("amqp://%s:%d/", m.address, m.port), amqp.Config{
+		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "admin", Password: password}}, Dial: amqp.DefaultDial(5 * time.Second), Vhost: "/",
+	})
 }
 
 // channel opens a channel of a member for a function, which returns an error if it fails.
 func (m *member) channel(do func(*amqp.Channel) error) error {
-	connection, err := amqp.DialConfig(fmt.Sprintf("amqp://%s:%d/", m.address, m.port), amqp.Config{
-		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "admin", Password: password}}, Dial: amqp.DefaultDial(5 * time.Second), Vhost: "/",
-	})
+	connection, err := m.amqp(password)
 	if err != nil {
 		return err
 	}
@@ -253,9 +232,7 @@ func TestRabbitMQDoesNotForgetMessages(t *testing.T) {
 	s3cret := password + "2"
 	a.write("credentials/"+rabbitsettings.PasswordKey, s3cret)
 	a.eventually("the password is changed", func() bool {
-		connection, err := amqp.DialConfig(fmt.Sprintf("amqp://%s:%d/", a.address, a.port), amqp.Config{
-			SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "admin", Password: s3cret}}, Vhost: "/",
-		})
+		connection, err := a.amqp(s3cret)
 		if err != nil {
 			return false
 		}

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/stateful-operator/stateful-operator/agent/files"
@@ -20,9 +19,4 @@ func (s *Server) hasData() (bool, error) {
 }
 
 // discard removes the data of the copy. The mark must be that of a copy without data.
-func (s *Server) discard() error {
-	if err := os.RemoveAll(s.folder()); err != nil {
-		return err
-	}
-	return files.SyncFolder(s.config.DataDir)
-}
+func (s *Server) discard() error { return files.RemoveFolder(s.folder()) }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"maps"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,9 +23,9 @@ var versionText = regexp.MustCompile(`etcd Version: (\d+)\.(\d+)\.`)
 
 // program returns the path of the server in the image.
 func (s *Server) program(ctx context.Context) (string, error) {
-	path, err := exec.LookPath(processName)
+	path, err := driver.FindProgram(processName)
 	if err != nil {
-		return "", driver.Errorf(driver.NotConfigured, "the image contains no %s in PATH", processName)
+		return "", err
 	}
 	out, err := processes.Output(processes.Tool(ctx, path, "--version"))
 	if err != nil {

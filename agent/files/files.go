@@ -73,6 +73,15 @@ func SyncAll(path string) error {
 	return unix.Syncfs(int(folder.Fd()))
 }
 
+// RemoveFolder removes a folder with its content, if it exists, and returns when that is on disk. Its parent must
+// exist.
+func RemoveFolder(path string) error {
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
 // Remove removes a file, if it exists.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 
@@ -22,9 +21,9 @@ var versionText = regexp.MustCompile(`Ver (\d+)\.(\d+)\..*-MariaDB`)
 
 // program returns the path of the server in the image.
 func (s *Server) program(ctx context.Context) (string, error) {
-	path, err := exec.LookPath(processName)
+	path, err := driver.FindProgram(processName)
 	if err != nil {
-		return "", driver.Errorf(driver.NotConfigured, "the image contains no %s in PATH", processName)
+		return "", err
 	}
 	out, err := processes.Output(processes.Tool(ctx, path, "--no-defaults", "--version"))
 	if err != nil {
@@ -134,10 +133,9 @@ func (s *Server) create(ctx context.Context) error {
 	if err := s.discard(); err != nil {
 		return err
 	}
-	const name = "mariadb-install-db"
-	tool, err := exec.LookPath(name)
+	tool, err := driver.FindProgram("mariadb-install-db")
 	if err != nil {
-		return driver.Errorf(driver.NotConfigured, "the image contains no %s in PATH", name)
+		return err
 	}
 	if err := s.clearTemporary(); err != nil {
 		return err
@@ -157,12 +155,7 @@ func (s *Server) create(ctx context.Context) error {
 }
 
 // discard removes the data of the copy. The mark must be that of a copy without data.
-func (s *Server) discard() error {
-	if err := os.RemoveAll(s.folder()); err != nil {
-		return err
-	}
-	return files.SyncFolder(s.config.DataDir)
-}
+func (s *Server) discard() error { return files.RemoveFolder(s.folder()) }
 
 // seed starts the server as the first member, and returns when it serves.
 func (s *Server) seed(ctx context.Context, m mark, p position) error {

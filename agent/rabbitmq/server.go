@@ -91,12 +91,7 @@ func (s *Server) hasData() (bool, error) {
 }
 
 // discard removes the data of the copy. The mark must be that of a copy without data.
-func (s *Server) discard() error {
-	if err := os.RemoveAll(s.folder()); err != nil {
-		return err
-	}
-	return files.SyncFolder(s.config.DataDir)
-}
+func (s *Server) discard() error { return files.RemoveFolder(s.folder()) }
 
 // host returns the name of this member for others.
 func (s *Server) host() string { return s.Name + "." + s.config.Service }

@@ -72,7 +72,7 @@ func (s *Server) awaitName(ctx context.Context) error {
 // startPortMapper starts epmd, if it does not run. The server and the tools would start it otherwise, and it
 // would end with them.
 func startPortMapper(ctx context.Context) error {
-	path, err := find("epmd")
+	path, err := driver.FindProgram("epmd")
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,18 +18,9 @@ import (
 // ctl is the tool of RabbitMQ.
 const ctl = "rabbitmqctl"
 
-// find returns the path of a program in the image.
-func find(program string) (string, error) {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return "", driver.Errorf(driver.NotConfigured, "the image contains no %s in PATH", program)
-	}
-	return path, nil
-}
-
 // run runs the tool for a node, and returns its output.
 func (s *Server) run(ctx context.Context, node string, args ...string) (string, error) {
-	path, err := find(ctl)
+	path, err := driver.FindProgram(ctl)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +176,7 @@ var versionText = regexp.MustCompile(`(?m)^(\d+)\.(\d+)\.`)
 
 // program returns the path of the server in the image.
 func (s *Server) program(ctx context.Context) (string, error) {
-	path, err := find("rabbitmq-server")
+	path, err := driver.FindProgram("rabbitmq-server")
 	if err != nil {
 		return "", err
 	}
