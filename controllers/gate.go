@@ -8,7 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=pods,verbs=get
@@ -45,6 +48,14 @@ func (o Options) gateImage(ctx context.Context, pods client.Reader) (string, err
 	}
 	return "", fmt.Errorf("find the image of the gate and the agent in the operator's own pod %s: it has %d containers, and none is named %s; set --gate-image",
 		key, len(containers), ownContainer)
+}
+
+// imageVolumes reports whether pods mount this image. It returns nil if they must not.
+func (o Options) imageVolumes(mgr ctrl.Manager) *nodestate.ImageVolumes {
+	if !o.ImageVolumes {
+		return nil
+	}
+	return &nodestate.ImageVolumes{Nodes: mgr.GetCache(), Now: time.Now}
 }
 
 // agentImage returns a function that returns the same image. Only sets with spec.application need it,

@@ -54,6 +54,8 @@ type Options struct {
 	// GateImage is the image with the gate and the agent; the default is the image of this operator. OLM sets it
 	// in a variable, so that tools that mirror a catalog find and replace it.
 	GateImage string
+	// ImageVolumes is false if pods must not mount that image; then an init container copies the programs.
+	ImageVolumes bool
 
 	// ConfigRestarts is the max number of ExtendedStatefulSets that restart their pods at the same
 	// time for a change of configuration; 0 means no limit.
@@ -105,6 +107,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
 		"`file` with the CA of the client certificate that your API server uses for webhooks (configured in its --admission-control-config-file); other clients are rejected. Empty disables the check")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate and /agent, which are added to the pods of StatefulSingletons and of ReplicatedStatefulSets with spec.application (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
+	flags.BoolVar(&options.ImageVolumes, "image-volumes", true, "mount that image in pods if all Nodes support image volumes (Kubernetes 1.35 with containerd 2.1 or CRI-O 1.33); set to false if the feature gate ImageVolume is off, or if a policy of the cluster refuses such volumes. An init container then copies the programs into an emptyDir")
 	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "max `number` of ExtendedStatefulSets, and of ReplicatedStatefulSets, that restart their pods at the same time after an edit of a ConfigMap or Secret; a namespace gets another slot only while more slots are free than it uses; 0 means no limit")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
@@ -246,7 +249,7 @@ func (o *Options) checkComponents(given map[string]bool) error {
 	}{
 		{[]string{Webhooks}, []string{"webhook-port", "webhook-client-ca-file"}},
 		{[]string{Controllers}, []string{"max-concurrent-restarts"}},
-		{[]string{Controllers, Webhooks}, []string{"gate-image"}},
+		{[]string{Controllers, Webhooks}, []string{"gate-image", "image-volumes"}},
 	} {
 		for _, name := range needs.flags {
 			if given[name] && !slices.ContainsFunc(needs.components, o.runs) {

@@ -95,7 +95,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 			return replicatedstatefulsetwebhooks.SetupWebhook(mgr, types.NamespacedName{}, nil, nil)
 		},
 		func(mgr ctrl.Manager) error {
-			return statefulsingletonwebhooks.SetupWebhook(mgr, "image", "operator-system")
+			return statefulsingletonwebhooks.SetupWebhook(mgr, "image", nil, "operator-system")
 		},
 	} {
 		if err := setup(mgr); err != nil {

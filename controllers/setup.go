@@ -92,6 +92,7 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 	return replicatedstatefulset.Setup(mgr, replicatedstatefulset.Options{
 		Namespaces: o.WatchNamespaces, Book: o.evictionBook(), Key: o.configKey(mgr), Restarts: o.ConfigRestarts,
 		Account: o.controllersAccount(), Lease: o.lease, AgentImage: o.agentImage(mgr.GetAPIReader()),
+		ImageVolumes: o.imageVolumes(mgr),
 	})
 }
 
@@ -167,7 +168,7 @@ func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	return singletonwebhooks.SetupWebhook(mgr, image, o.Namespace)
+	return singletonwebhooks.SetupWebhook(mgr, image, o.imageVolumes(mgr), o.Namespace)
 }
 
 // Kinds returns the names of all kinds that this program can serve.

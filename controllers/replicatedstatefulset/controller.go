@@ -32,6 +32,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -242,6 +243,8 @@ type Options struct {
 	// AgentImage returns the image with the agent of spec.application. If it is nil, such sets get
 	// no pods.
 	AgentImage func(context.Context) (string, error)
+	// ImageVolumes reports whether pods can mount that image.
+	ImageVolumes *nodestate.ImageVolumes
 }
 
 // Setup adds the controller to the manager.
@@ -277,7 +280,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
 	cached := secrets.Beside(kindCache)
-	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease, AgentImage: o.AgentImage}
+	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease, AgentImage: o.AgentImage, ImageVolumes: o.ImageVolumes}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),

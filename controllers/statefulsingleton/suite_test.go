@@ -23,6 +23,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
@@ -59,7 +60,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		addNode(ctx, name)
 	}
 	startFakeControlPlane()
-	server.ServeWebhooks(func(mgr ctrl.Manager) error { return webhooks.SetupWebhook(mgr, "image", operatorNamespace) })
+	server.ServeWebhooks(func(mgr ctrl.Manager) error {
+		return webhooks.SetupWebhook(mgr, "image", &nodestate.ImageVolumes{Nodes: mgr.GetCache(), Now: time.Now}, operatorNamespace)
+	})
 	installGuard(ctx)
 })
 

@@ -35,6 +35,8 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 		links = append(links, image.File{Path: "/" + name, Link: "witness"})
 	}
 	path := []string{"PATH=/bin"}
+	next := program.Operator(w.tar())
+	next.Ref += "-next"
 	programs := []program.Program{
 		program.Operator(w.tar()),
 		{Package: "./test/faults/witness", Ref: "localhost/witness", Files: links, Env: path, Tar: w.tar()},
@@ -49,6 +51,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 			Files: []image.File{{Path: "/client", Link: "galeraclient"}}},
 		{Package: "./test/run/rabbitmq/rabbitclient", Ref: "localhost/rabbitmq-client", User: "65532:65532", Tar: w.tar(),
 			Files: []image.File{{Path: "/client", Link: "rabbitclient"}}},
+		next,
 	}
 	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
 	if err != nil {
@@ -56,7 +59,7 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 	}
 	w.Operator = refs[0]
 	i := &w.Images
-	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient, i.RabbitMQClient = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7], refs[8]
+	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient, i.RabbitMQClient, i.OperatorNext = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7], refs[8], refs[9]
 	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
 	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
 		return err

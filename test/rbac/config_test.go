@@ -84,7 +84,7 @@ func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 	for _, binding := range rendered[rbacv1.ClusterRoleBinding](g, "namespaced", "ClusterRoleBinding") {
 		everywhere = append(everywhere, binding.RoleRef.Name)
 	}
-	g.Expect(everywhere).To(ConsistOf("stateful-operator-cluster-scoped-role", "stateful-operator-metrics-auth-role", "stateful-operator-installer-role"))
+	g.Expect(everywhere).To(ConsistOf("stateful-operator-cluster-scoped-role", "stateful-operator-webhook-cluster-scoped-role", "stateful-operator-metrics-auth-role", "stateful-operator-installer-role"))
 	for _, part := range rendered[appsv1.Deployment](g, "namespaced", "Deployment") {
 		g.Expect(part.Namespace).To(Equal(own), part.Name)
 		g.Expect(part.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: data}), part.Name)

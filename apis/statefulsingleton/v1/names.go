@@ -58,7 +58,7 @@ const True = "true"
 const (
 	// VolumeSignal is the downwardAPI volume with the grant.
 	VolumeSignal = "signal-volume"
-	// VolumeGate is the emptyDir into which the gate is copied.
+	// VolumeGate is an image volume with the gate, or the emptyDir into which it is copied.
 	VolumeGate = "gate-volume"
 	// VolumeScripts is the emptyDir into which the script is copied, in Script mode.
 	VolumeScripts = "wrapper-scripts"
@@ -82,7 +82,8 @@ const (
 	// ScriptInPod is the path of the script that blocks a program in Script mode.
 	ScriptInPod = PathScripts + "/" + FileScript
 
-	// ContainerInstall copies the gate to VolumeGate, or the script to VolumeScripts.
+	// ContainerInstall copies the gate to VolumeGate, or the script to VolumeScripts. A pod with an image
+	// volume has none.
 	ContainerInstall = "gate-install"
 	// ContainerImagePrefix with a number is the name of the containers that pull the pod's images
 	// to its node before it waits, in Init mode.

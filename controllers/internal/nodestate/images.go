@@ -1,10 +1,15 @@
 package nodestate
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Versions from which image volumes (KEP-4639) work without configuration: their feature gate is on by
@@ -14,8 +19,62 @@ var (
 	imageVolumesRuntime = map[string]*version.Version{"containerd": version.MajorMinor(2, 1), "cri-o": version.MajorMinor(1, 33)}
 )
 
-// MountsImages reports whether a Node supports image volumes. A Node with an unknown version does not.
-func MountsImages(n *corev1.Node) bool {
+// ImageVolumes reports whether new pods can have image volumes. If it is nil, none can.
+type ImageVolumes struct {
+	// Nodes lists the Nodes, from a cache.
+	Nodes client.Reader
+	// Now returns the current time.
+	Now func() time.Time
+
+	mu        sync.Mutex
+	supported bool
+	err       error
+	until     time.Time
+}
+
+const (
+	// supportKept is how long the Nodes are not read again.
+	supportKept = 10 * time.Second
+	// nodesTimeout is the timeout of a list. A cache blocks until it has synced, which never happens
+	// without the right to list Nodes, and the API server waits 2 s for the webhook for pods.
+	nodesTimeout = time.Second
+)
+
+// Supported reports whether all Nodes support image volumes. It returns false if there are no Nodes,
+// because their versions are not known before they are created. A result or error is kept for 10 seconds,
+// so that the Nodes are not read for each pod.
+func (v *ImageVolumes) Supported(ctx context.Context) (bool, error) {
+	if v == nil {
+		return false, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.Now()
+	if now.Before(v.until) {
+		return v.supported, v.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
+	defer cancel()
+	var nodes corev1.NodeList
+	err := v.Nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy)
+	v.supported, v.err, v.until = err == nil && allMountImages(nodes.Items), nil, now.Add(supportKept)
+	if err != nil {
+		v.err = fmt.Errorf("list nodes: %w", err)
+	}
+	return v.supported, v.err
+}
+
+func allMountImages(nodes []corev1.Node) bool {
+	for i := range nodes {
+		if !mountsImages(&nodes[i]) {
+			return false
+		}
+	}
+	return len(nodes) > 0
+}
+
+// mountsImages reports whether a Node supports image volumes. A Node with an unknown version does not.
+func mountsImages(n *corev1.Node) bool {
 	runtime, number, ok := strings.Cut(n.Status.NodeInfo.ContainerRuntimeVersion, "://")
 	since := imageVolumesRuntime[runtime]
 	return ok && since != nil && isAtLeast(number, since) && isAtLeast(n.Status.NodeInfo.KubeletVersion, imageVolumesKubelet)

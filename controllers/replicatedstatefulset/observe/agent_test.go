@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
@@ -41,9 +42,9 @@ func TestTheAgentOfAnOperator(t *testing.T) {
 		{"the image is unknown", fixture.PostgreSQL(unpinned), nil, "", errors.New("no pod"), v1alpha1.AgentStatus{}, "no pod"},
 		{"no spec.application", fixture.SetOf(3, 1), nil, "new", nil, v1alpha1.AgentStatus{}, ""},
 	} {
-		r := observe.Reader{Nodes: fake.NewClientBuilder().WithObjects(row.nodes...).Build(),
-			Now:        time.Now,
-			AgentImage: func(context.Context) (string, error) { return row.image, row.err }}
+		r := observe.Reader{
+			ImageVolumes: &nodestate.ImageVolumes{Nodes: fake.NewClientBuilder().WithObjects(row.nodes...).Build(), Now: time.Now},
+			AgentImage:   func(context.Context) (string, error) { return row.image, row.err }}
 		w := &facts.World{Set: row.set}
 		if err := r.ReadAgent(t.Context(), w); err != nil {
 			t.Fatal(err)

@@ -38,10 +38,10 @@ type Reader struct {
 	// AgentImage returns the image with the agent of spec.application. If it is nil, such sets get
 	// no pods.
 	AgentImage func(context.Context) (string, error)
+	// ImageVolumes reports whether pods can mount that image.
+	ImageVolumes *nodestate.ImageVolumes
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
-
-	mount keptMount
 
 	// memory has the memory of each set. See MemoryOf.
 	memory memory.Of[Remembered]

@@ -98,6 +98,12 @@ func (h home) EmptyVolume(medium corev1.StorageMedium) corev1.Volume {
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium, SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
 }
 
+// ImageVolume returns the volume of the gate as a mount of the image with it.
+func (h home) ImageVolume(image string) corev1.Volume {
+	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
+		Image: &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}}}
+}
+
 // mediumFor returns the medium of the gate's volume. Files on disk count towards the
 // ephemeral storage limits of the pod's containers. The kubelet evicts a pod that exceeds
 // their sum, and its replacements too.

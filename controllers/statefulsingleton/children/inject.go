@@ -24,6 +24,8 @@ import (
 type Surroundings struct {
 	// Image is the operator's image, which contains the gate.
 	Image string
+	// ImageVolumes is set if the pod can mount that image.
+	ImageVolumes bool
 	// OneNodeClaims are the pod's claims that only one node at a time can mount.
 	OneNodeClaims sets.Set[string]
 }
@@ -34,12 +36,13 @@ type Surroundings struct {
 func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field.ErrorList {
 	s = spec.WithDefaults(s)
 	mode := modeFor(pod, s)
-	volumes := volumesFor(mode, mediumFor(pod))
+	gate := gateVolume(pod, mode, around)
+	volumes := []corev1.Volume{SignalVolume(), gate}
 	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
 		return errs
 	}
-	if gate := (corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}); !slices.Contains(pod.Spec.ReadinessGates, gate) {
-		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, gate)
+	if ready := (corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}); !slices.Contains(pod.Spec.ReadinessGates, ready) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, ready)
 	}
 	pod.Spec.TerminationGracePeriodSeconds = gracePeriod(pod, &s.Spec)
 	for i := range volumes {
@@ -47,7 +50,7 @@ func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field
 			pod.Spec.Volumes = append(pod.Spec.Volumes, volumes[i])
 		}
 	}
-	pod.Spec.InitContainers = gateFirst(pod, mode, around.Image)
+	pod.Spec.InitContainers = gateFirst(pod, mode, &gate, around.Image)
 	if mode != v1.GateInit {
 		for _, c := range Program(pod, s) {
 			hold(c, mode)
@@ -66,8 +69,8 @@ func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationManaged, v1.True)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationSingletonUID, string(s.UID))
-	if mediumFor(pod) == corev1.StorageMediumDefault {
-		spareAutoscaler(pod, HomeOf(mode).volume)
+	if isOnDisk(&gate) {
+		spareAutoscaler(pod, gate.Name)
 	}
 	return nil
 }
@@ -198,8 +201,9 @@ func addMount(c *corev1.Container, mount corev1.VolumeMount) {
 	}
 }
 
-// gateFirst returns the pod's init containers with ours first.
-func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Container {
+// gateFirst returns the pod's init containers with ours first. None copies the gate into an image
+// volume, which contains it.
+func gateFirst(pod *corev1.Pod, mode v1.GateMode, gate *corev1.Volume, image string) []corev1.Container {
 	var install, images, wait, others []corev1.Container
 	for _, c := range pod.Spec.InitContainers {
 		switch {
@@ -213,7 +217,7 @@ func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Contain
 			others = append(others, c)
 		}
 	}
-	if len(install) == 0 {
+	if len(install) == 0 && gate.Image == nil {
 		install = append(install, installContainer(pod, HomeOf(mode), image))
 	}
 	if mode == v1.GateInit {
@@ -398,13 +402,15 @@ func isOurProbe(p *corev1.Probe) bool {
 func isSignal(v corev1.Volume) bool { return Same(&v, ptr.To(SignalVolume())) }
 
 // Same reports whether a volume is the one that we would add, ignoring the API server's
-// defaults.
+// defaults. The image may be that of an older version of the operator, as in the install container.
 func Same(have, want *corev1.Volume) bool {
 	switch {
 	case have.Name != want.Name:
 		return false
 	case want.DownwardAPI != nil:
 		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
+	case want.Image != nil:
+		return have.Image != nil
 	}
 	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
 }
@@ -436,9 +442,24 @@ func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
 	return true
 }
 
-// volumesFor returns the volumes that a pod gets in a gate mode.
-func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
-	return []corev1.Volume{SignalVolume(), HomeOf(mode).EmptyVolume(medium)}
+// gateVolume returns the volume with the gate in a gate mode: the image if the pod can mount it, and
+// otherwise an emptyDir into which it is copied. A pod that got one in an earlier call keeps it. The
+// script is always copied.
+func gateVolume(pod *corev1.Pod, mode v1.GateMode, around Surroundings) corev1.Volume {
+	at := HomeOf(mode)
+	byImage := around.ImageVolumes && mode != v1.GateScript
+	if i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == at.volume }); i >= 0 {
+		byImage = pod.Spec.Volumes[i].Image != nil && mode != v1.GateScript
+	}
+	if byImage {
+		return at.ImageVolume(around.Image)
+	}
+	return at.EmptyVolume(mediumFor(pod))
+}
+
+// isOnDisk reports whether a volume is an emptyDir on the node's disk.
+func isOnDisk(v *corev1.Volume) bool {
+	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
 }
 
 // mountClashes returns an error for each mount of a program's container that would hide

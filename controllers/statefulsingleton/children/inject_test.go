@@ -94,14 +94,17 @@ func TestS4Idempotent(t *testing.T) {
 			s.Containers("app")
 		}
 		once := before.DeepCopy()
-		if errs := children.Inject(once, &s.StatefulSingleton, fixture.Around()); len(errs) > 0 {
+		around := fixture.Around()
+		around.ImageVolumes = fixture.Maybe(r, 2)
+		if errs := children.Inject(once, &s.StatefulSingleton, around); len(errs) > 0 {
 			if !apiequality.Semantic.DeepEqual(once, before) {
 				t.Fatalf("seed %d: the pod was refused and changed", seed)
 			}
 			continue
 		}
 		twice := once.DeepCopy()
-		if errs := children.Inject(twice, &s.StatefulSingleton, fixture.Around()); len(errs) > 0 {
+		around.ImageVolumes = fixture.Maybe(r, 2) // a Node may have joined
+		if errs := children.Inject(twice, &s.StatefulSingleton, around); len(errs) > 0 {
 			t.Fatalf("seed %d: the second injection is refused: %v", seed, errs.ToAggregate())
 		}
 		if !apiequality.Semantic.DeepEqual(once, twice) {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -34,15 +35,18 @@ import (
 // +kubebuilder:webhook:path=/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton,mutating=false,failurePolicy=ignore,sideEffects=None,groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=create;update,versions=v1,name=statefulsingletons.apps.openshift.statefulsingleton.com,admissionReviewVersions=v1,timeoutSeconds=5
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=list;watch,roleName=webhook-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get,roleName=webhook-role
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch,roleName=webhook-cluster-scoped-role
 
 // PodPath is the path of the webhook for new pods.
 const PodPath = "/mutate--v1-pod"
 
 // SetupWebhook registers the webhooks for pods and StatefulSingletons. image is the
-// operator's image, which contains the gate. namespace is the operator's namespace.
-func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
+// operator's image, which contains the gate, and volumes reports whether pods can mount it.
+// namespace is the operator's namespace.
+func SetupWebhook(mgr ctrl.Manager, image string, volumes *nodestate.ImageVolumes, namespace string) error {
 	mgr.GetWebhookServer().Register(PodPath, &admission.Webhook{Handler: &PodHandler{
-		Singletons: mgr.GetCache(), Claims: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()), Image: image}})
+		Singletons: mgr.GetCache(), Claims: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
+		Image: image, ImageVolumes: volumes}})
 	return ctrl.NewWebhookManagedBy(mgr, &v1.StatefulSingleton{}).
 		WithValidator(&Validator{Singletons: mgr.GetCache(), Namespace: namespace}).
 		Complete()
@@ -67,6 +71,8 @@ type PodHandler struct {
 	Claims     getter
 	Decoder    admission.Decoder
 	Image      string
+	// ImageVolumes reports whether pods can mount Image.
+	ImageVolumes *nodestate.ImageVolumes
 }
 
 // outline is the part of a pod that determines whether the rest is decoded.
@@ -120,7 +126,7 @@ func (h *PodHandler) hold(ctx context.Context, req admission.Request, ruler *v1.
 		return admission.Allowed("")
 	}
 	after := before.DeepCopy()
-	if errs := children.Inject(after, ruler, children.Surroundings{Image: h.Image, OneNodeClaims: h.OneNodeClaims(ctx, req.Namespace, after)}); len(errs) > 0 {
+	if errs := children.Inject(after, ruler, h.surroundings(ctx, req.Namespace, after)); len(errs) > 0 {
 		return refused(ruler, errs)
 	}
 	if ctx.Err() != nil {
@@ -137,6 +143,16 @@ func (h *PodHandler) hold(ctx context.Context, req admission.Request, ruler *v1.
 		return admission.Allowed("")
 	}
 	return answer
+}
+
+// surroundings reads the inputs of the injection. If the Nodes cannot be read, the gate is copied, which
+// works on all of them.
+func (h *PodHandler) surroundings(ctx context.Context, namespace string, pod *corev1.Pod) children.Surroundings {
+	mounted, err := h.ImageVolumes.Supported(ctx)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Copying the gate into a pod: failed to determine whether the pod can mount it")
+	}
+	return children.Surroundings{Image: h.Image, ImageVolumes: mounted, OneNodeClaims: h.OneNodeClaims(ctx, namespace, pod)}
 }
 
 // PodWarnings returns warnings about effects that the author of a pod may not expect.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	kubeadmissionv1 "k8s.io/api/admission/v1"
@@ -18,10 +19,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -71,6 +74,23 @@ func TestAMatchingPodIsPatched(t *testing.T) {
 	}
 	if !children.HasGate(&got, &fixture.Singleton("db").StatefulSingleton) {
 		t.Errorf("the pod has no gate: %v", got)
+	}
+}
+
+// TestS48TheWebhookReadsTheNodes checks both volumes of the gate.
+func TestS48TheWebhookReadsTheNodes(t *testing.T) {
+	for version, want := range map[string]bool{"v1.35.0": true, "v1.34.2": false} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version, ContainerRuntimeVersion: "containerd://2.1.4"}}}
+		h := fixture.NewHandler(t, fixture.Known{Items: fixture.All(fixture.Singleton("db"))})
+		h.ImageVolumes = &nodestate.ImageVolumes{Nodes: fake.NewClientBuilder().WithObjects(node).Build(), Now: time.Now}
+		var got corev1.Pod
+		if err := json.Unmarshal(patched(t, asJSON(t, &fixture.Pod().Pod), asked(h, asJSON(t, &fixture.Pod().Pod)).Patch), &got); err != nil {
+			t.Fatal(err)
+		}
+		if mounted := got.Spec.Volumes[1].Image != nil; mounted != want || len(got.Spec.InitContainers) == 0 != want {
+			t.Errorf("with %s the pod is %+v", version, got.Spec)
+		}
 	}
 }
 

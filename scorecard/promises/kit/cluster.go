@@ -74,6 +74,8 @@ type Images struct {
 	Image, OtherImage string
 	// Witness and WitnessShell are images of test/faults/witness. Only WitnessShell has a shell.
 	Witness, WitnessShell string
+	// OperatorNext is the operator's image with another name.
+	OperatorNext string
 	// Ledger is the image of test/faults/ledger.
 	Ledger string
 	// Redis is an image of the server, with the tools of the sample's commands, and RedisNext the

@@ -64,6 +64,30 @@ func (c *Cluster) AwaitOperators(ctx context.Context) {
 	}
 }
 
+// WithOperatorImage upgrades the operator to an image, calls do, and restores the image.
+func (c *Cluster) WithOperatorImage(ctx context.Context, image string, do func()) {
+	for _, d := range c.OperatorParts() {
+		c.Read(ctx, d)
+		old := d.Spec.Template.Spec.Containers[0].Image
+		c.Expect(old).NotTo(Equal(image))
+		defer c.setImage(context.WithoutCancel(ctx), d, old)
+		c.setImage(ctx, d, image)
+	}
+	do()
+}
+
+// setImage changes the image of a Deployment, and waits until all its pods use it.
+func (c *Cluster) setImage(ctx context.Context, d *appsv1.Deployment, image string) {
+	Change(ctx, c, d, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image })
+	c.Until(ctx, d.Name+" to be upgraded", func(ctx context.Context) {
+		c.Read(ctx, d)
+		s, want := d.Status, *d.Spec.Replicas
+		c.Expect(s.ObservedGeneration).To(Equal(d.Generation))
+		c.Expect([]int32{s.Replicas, s.UpdatedReplicas, s.AvailableReplicas}).To(HaveEach(want))
+	})
+	c.awaitScale(ctx, d, *d.Spec.Replicas)
+}
+
 // KillOperators deletes all operator pods without grace period.
 func (c *Cluster) KillOperators(ctx context.Context) {
 	c.Check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Operator.Namespace),

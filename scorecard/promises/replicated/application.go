@@ -259,6 +259,33 @@ func limitsLoss(ctx context.Context, c *kit.Cluster) {
 	d.agree(ctx)
 }
 
+// keepsAgent upgrades the operator, and changes the template afterwards.
+func keepsAgent(ctx context.Context, c *kit.Cluster) {
+	d := postgreSQL(c).create(ctx, c)
+	d.grows(ctx)
+	before, agent := d.lives(ctx), *d.set.Status.Agent
+	c.WithOperatorImage(ctx, c.OperatorNext, func() {
+		c.Log("%s is the leader", c.Leader(ctx).Name)
+		d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.DeletionProtection = true })
+		d.Until(ctx, "the new operator to have read the set", func(ctx context.Context) {
+			d.Read(ctx, d.set)
+			d.Expect(d.set.Status.ObservedGeneration).To(Equal(d.set.Generation))
+		})
+		d.grows(ctx)
+		c.Expect(d.lives(ctx)).To(Equal(before))
+		c.Expect(*d.set.Status.Agent).To(Equal(agent))
+		d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.DeletionProtection = false
+			s.Spec.Application.PostgreSQL.Settings = map[string]string{"work_mem": "8MB"}
+		})
+		d.renewed(ctx, before)
+		c.Expect(d.set.Status.Agent.Image).To(Equal(c.OperatorNext))
+	})
+	d.grows(ctx)
+	d.judges(ctx)
+	d.agree(ctx)
+}
+
 // copiesAgent has a Node that does not support image volumes. Then an init container copies the agent.
 func copiesAgent(ctx context.Context, c *kit.Cluster) {
 	old := kit.Node("without-image-volumes")

@@ -41,6 +41,7 @@ var Promises = []kit.Promise{
 	kit.Long(ledgers("RS-155 a failover that would lose more than maxLoss restarts the former primary", limitsLoss)),
 	kit.Beside("RS-142 a Secret of spec.application that is missing or lacks a key is reported", lacksAKey),
 	{Name: "RS-143 an init container brings the agent if a Node does not support image volumes", Site: kit.NodeSite, Faults: true, Run: copiesAgent},
+	{Name: "RS-143 an upgrade of the operator restarts nothing, and the next rollout brings its agent", Site: kit.OperatorSite, Faults: true, Run: keepsAgent},
 	kit.Core(kit.Promise{Name: "RS-41 a primary on a lost node has no rival", Site: kit.NodeSite, Faults: true, Run: lostPrimary}),
 	{Name: "W9 W12 a failover waits for an unreachable member, and recreates it when that is allowed", Site: kit.NodeSite, Faults: true, Run: unansweredSecondary},
 	kit.Beside("W11 two of three members that are not Ready are reported, and may be evicted", unreadySecondaries),

@@ -63,6 +63,23 @@ func webhookDown(ctx context.Context, c *kit.Cluster) {
 	a.active(ctx, next)
 }
 
+// operatorUpgraded upgrades the operator while a program runs, rolls out a change, and reverts the upgrade.
+func operatorUpgraded(ctx context.Context, c *kit.Cluster) {
+	a, d := startApplication(ctx, c, 1, "upgraded")
+	old := a.one(ctx)
+	a.ready(ctx, old)
+	var next testimony.Run
+	c.WithOperatorImage(ctx, c.OperatorNext, func() {
+		a.active(ctx, old)
+		a.stays(old)
+		next = a.handover(ctx, "a rollout after the upgrade", func(testimony.Run) { a.rollOut(ctx, d) })
+		c.Expect(a.podOf(ctx, next).Spec.Volumes).To(ContainElement(HaveField("Image", HaveValue(HaveField("Reference", c.OperatorNext)))))
+		a.ready(ctx, next)
+	})
+	a.active(ctx, next)
+	a.stays(next)
+}
+
 func (a *application) refusedInOutage(ctx context.Context) {
 	_, err := a.tryPod(ctx, "ours")
 	a.Expect(err).To(MatchError(ContainSubstring("StatefulSingleton "+a.Name)), "a matching pod should be refused by the guard with a reason")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -182,4 +183,35 @@ func (l *lostApplication) blocks(ctx context.Context) {
 	l.delete(ctx, l.run)
 	l.says(ctx, "that the node is lost", isTrue(v1.ConditionDegraded, v1.ReasonNodeLost))
 	l.stays(l.run)
+}
+
+// mountsGate runs programs on Nodes that all support image volumes, then beside a Node that does not,
+// and then without it again.
+func mountsGate(ctx context.Context, c *kit.Cluster) {
+	a, d := startApplication(ctx, c, 1, "mounted")
+	a.mounted(ctx, a.one(ctx))
+	old := kit.Node("without-image-volumes")
+	old.Spec.Unschedulable = true
+	c.Put(ctx, old)
+	remove := sync.OnceFunc(func() { c.Remove(context.WithoutCancel(ctx), old) })
+	c.Cleanup(remove)
+	kit.Sleep(ctx, 11*time.Second) // the webhook reads the Nodes at most every 10 s
+	copied := a.handover(ctx, "a rollout beside an older Node", func(testimony.Run) { a.rollOut(ctx, d) })
+	pod := a.podOf(ctx, copied)
+	c.Expect(pod.Spec.InitContainers).To(ContainElement(HaveField("Name", v1.ContainerInstall)))
+	c.Expect(pod.Spec.Volumes).To(ContainElement(And(HaveField("Name", v1.VolumeGate), HaveField("EmptyDir", Not(BeNil())))))
+	a.rolledOut(ctx, d)
+	remove()
+	kit.Sleep(ctx, 11*time.Second)
+	a.mounted(ctx, a.handover(ctx, "a rollout without it", func(testimony.Run) { a.rollOut(ctx, d) }))
+}
+
+// mounted checks that only a volume was added to the pod of a program, and that kubectl drain needs no
+// flag to evict it.
+func (a *application) mounted(ctx context.Context, run testimony.Run) {
+	pod := a.podOf(ctx, run)
+	a.Expect(pod.Spec.InitContainers).To(BeEmpty())
+	a.Expect(pod.Spec.Containers).To(HaveLen(1))
+	a.Expect(pod.Spec.Volumes).To(ContainElement(And(HaveField("Name", v1.VolumeGate), HaveField("Image", Not(BeNil())))))
+	a.Expect(pod.Spec.Volumes).NotTo(ContainElement(HaveField("EmptyDir", Not(BeNil()))))
 }

@@ -22,7 +22,7 @@ const TryFor = time.Second
 const PauseSuffix = " ms without an acknowledged entry"
 
 const (
-	longPause = 300 * time.Millisecond // longer ones are printed
+	longPause = 300 * time.Millisecond // longer ones, and failed attempts that took longer, are printed
 
 	again    = 5 * time.Millisecond // delay before a failed read is retried
 	patience = 2 * time.Minute      // for a primary, when all entries are read
@@ -90,8 +90,12 @@ func (w *writer) next() {
 	ctx, cancel := context.WithTimeout(context.Background(), TryFor)
 	defer cancel()
 	w.tried++
+	began := time.Now()
 	acknowledged, err := w.Put(ctx, w.tried)
 	if err != nil {
+		if took := time.Since(began); took > longPause {
+			fmt.Printf("entry %d failed after %d ms: %v\n", w.tried, took.Milliseconds(), err)
+		}
 		w.Close()
 	}
 	if err != nil || !acknowledged {
