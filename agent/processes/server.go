@@ -20,20 +20,38 @@ func (s Servers) List() ([]Process, error) { return Named(s...) }
 func (s Servers) ListTagged(tag string) ([]Process, error) {
 	all, err := All()
 	return slices.DeleteFunc(all, func(p Process) bool {
-		return !slices.Contains(s, p.Name) && !slices.Contains(p.environment(), tag)
+		return !slices.Contains(s, p.Name) && !p.has(tag)
 	}), err
 }
 
 // ListTagged returns the processes that have a variable in their environment.
 func ListTagged(tag string) ([]Process, error) { return Servers{}.ListTagged(tag) }
 
-// environment returns the variables with which a process was started, or nil if it has ended.
-func (p Process) environment() []string {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/environ")
-	if err != nil {
-		return nil
+// While a process executes another program, its environment is empty or incomplete for a moment. So it is read
+// up to this often, until two reads are the same.
+const (
+	environmentReads = 20
+	betweenReads     = 200 * time.Microsecond
+)
+
+// has reports whether a process was started with a variable, which has the form NAME=VALUE. It returns false if
+// the process has ended.
+func (p Process) has(variable string) bool {
+	previous := ""
+	for range environmentReads {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/environ")
+		switch {
+		case err != nil:
+			return false
+		case slices.Contains(strings.Split(string(text), "\x00"), variable):
+			return true
+		case len(text) > 0 && string(text) == previous:
+			return false
+		}
+		previous = string(text)
+		time.Sleep(betweenReads)
 	}
-	return strings.Split(string(text), "\x00")
+	return false
 }
 
 // Running reports whether any of the processes exists.

@@ -1,7 +1,9 @@
 package processes
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -25,4 +27,27 @@ func TestServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
+}
+
+// TestAProcessThatExecutesAnotherProgramIsListed lists a script that executes itself all the time.
+func TestAProcessThatExecutesAnotherProgramIsListed(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const tag = "PROCESSES_TEST=executes"
+	cmd := exec.Command(script)
+	cmd.Env = append(os.Environ(), tag)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for i := range 3000 {
+		if !(Process{ID: cmd.Process.Pid}).has(tag) {
+			t.Fatalf("the variable is missing in call %d", i)
+		}
+	}
 }

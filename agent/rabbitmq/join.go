@@ -18,7 +18,8 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	if err != nil || runs {
 		return err
 	}
-	to, err := s.findCluster(ctx, s.Others(primaries))
+	others := s.Others(primaries)
+	to, err := s.findCluster(ctx, others)
 	if err == nil {
 		err = s.record().CheckCluster(m, to.ID, s.Name)
 		if err != nil {
@@ -37,6 +38,11 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 	case m.State == membership.Joining && to.lists(s.node()):
 		if joined, err := s.resume(ctx, to); err != nil || joined {
 			return err
+		}
+		if !to.Current && len(others) == 1 && len(to.Nodes) == 2 && m.Cluster == to.ID {
+			if to, err = s.undoAddition(ctx, to); err != nil {
+				return err
+			}
 		}
 	}
 	if !to.Current {
@@ -83,6 +89,17 @@ func (s *Server) resume(ctx context.Context, to cluster) (joined bool, err error
 	return true, s.launch(ctx)
 }
 
+// undoAddition removes this member from a cluster of two without its vote, and returns the cluster. The other
+// member was the only one before it added this one, and no other member runs. So its copy has all data: this
+// member has never voted as a member on record, and what both have confirmed is in both copies.
+func (s *Server) undoAddition(ctx context.Context, to cluster) (cluster, error) {
+	s.log.Printf("%s has added this member, whose copy was lost in the join, and has no majority without it: removes it", to.Host)
+	if _, err := s.evaluate(ctx, to.node(), "ok = rabbit_khepri:force_shrink_member_to_current_member()."); err != nil {
+		return to, fmt.Errorf("remove this member from a cluster of two: %w", err)
+	}
+	return s.inspect(ctx, to.Host)
+}
+
 // join adds this member to the cluster, without its former data.
 func (s *Server) join(ctx context.Context, to cluster) error {
 	if err := s.discardAs(membership.Mark{State: membership.Joining, Cluster: to.ID, Member: s.node()}); err != nil {
@@ -118,8 +135,16 @@ func (s *Server) addTo(ctx context.Context, to cluster) error {
 	if _, err := s.run(ctx, s.node(), "join_cluster", to.node()); err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
 	}
+	if _, err := s.evaluate(ctx, s.node(), saveTables); err != nil {
+		return fmt.Errorf("save the tables: %w", err)
+	}
 	return s.confirm(ctx, to, true)
 }
+
+// saveTables is an expression that saves the tables of the server to disk. In one of them Raft registers the
+// copy of the metadata, and saves it half a second later. A member that is killed before that, and is on
+// record as a member, would start as the only member of a new cluster.
+const saveTables = "lists:foreach(fun(Table) -> ok = dets:sync(Table) end, dets:all())."
 
 // confirm returns an error if no majority has confirmed that this member is listed, or that it is not. The
 // tools return when the leader has the change in its log.
