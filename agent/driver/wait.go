@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/stateful-operator/stateful-operator/agent/pause"
 )
 
-// retryEvery is the interval in which a server is queried again.
+// retryEvery is the interval in which a server is queried again. WaitUntil begins with shorter ones.
 const retryEvery = 200 * time.Millisecond
 
 // Pause waits before a retry. It returns false if the context ends.
@@ -24,6 +26,7 @@ func PauseFor(ctx context.Context, d time.Duration) bool {
 
 // WaitUntil returns when a check of a running server succeeds. It returns an error if the server ends.
 func WaitUntil(ctx context.Context, running func() (bool, error), check func() error) error {
+	next := pause.Growing(retryEvery)
 	for {
 		err := check()
 		if err == nil {
@@ -36,7 +39,7 @@ func WaitUntil(ctx context.Context, running func() (bool, error), check func() e
 		if !runs {
 			return errors.New("the server has ended: see the log of the container")
 		}
-		if !Pause(ctx) {
+		if !PauseFor(ctx, next()) {
 			return err
 		}
 	}

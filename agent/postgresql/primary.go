@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
 )
@@ -92,23 +93,46 @@ func (s *Server) requestPromotionByFile(ctx context.Context) error {
 	return err
 }
 
+// A promotion is requested again after these times: a server that starts refuses the request.
+const (
+	afterRefusal = 100 * time.Millisecond
+	afterRequest = time.Second
+)
+
 // promoteServer requests a promotion until the server is primary. A promotion cannot be withdrawn, so the
 // server is stopped if it is not primary in time.
 func (s *Server) promoteServer(ctx context.Context, request func(context.Context) error) error {
 	for {
-		requestErr := request(ctx)
-		recovering, err := s.inRecovery(ctx)
-		if err == nil && !recovering {
+		requestErr, limit := request(ctx), afterRequest
+		if requestErr != nil {
+			limit = afterRefusal
+		}
+		limited, cancel := context.WithTimeout(ctx, limit)
+		err := driver.WaitUntil(limited, mayRun, func() error { return s.checkPrimary(ctx) })
+		again := limited.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case err == nil:
 			return nil
-		}
-		running, runErr := servers.Running()
-		if runErr == nil && !running {
-			return errors.New("the server has ended: see the log of the container")
-		}
-		if !driver.Pause(ctx) {
-			return s.undoStart(fmt.Errorf("the server is not primary in time: %w", errors.Join(requestErr, err)))
+		case !again:
+			return s.undoStart(fmt.Errorf("the server is not primary: %w", errors.Join(requestErr, err)))
 		}
 	}
+}
+
+// mayRun reports whether a server runs. It returns true if that is not known.
+func mayRun() (bool, error) {
+	running, err := servers.Running()
+	return running || err != nil, nil
+}
+
+// checkPrimary returns an error while the server is in recovery, or does not respond.
+func (s *Server) checkPrimary(ctx context.Context) error {
+	recovering, err := s.inRecovery(ctx)
+	if err == nil && recovering {
+		err = errors.New("it is in recovery")
+	}
+	return err
 }
 
 // Demote makes a primary a standby. Its shutdown waits until connected standbys have all records.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stateful-operator/stateful-operator/agent/pause"
 )
 
 // Process is a process that has not ended.
@@ -119,12 +121,13 @@ func Kill(limit time.Duration, list func() ([]Process, error)) bool {
 	})
 }
 
-// pollEvery is the interval in which the end of processes is observed.
+// pollEvery is the longest interval in which the end of processes is observed.
 const pollEvery = 50 * time.Millisecond
 
 // WaitUntil calls a function until it returns true, and returns false if the time expires before.
 func WaitUntil(limit time.Duration, done func() bool) bool {
-	for deadline := time.Now().Add(limit); ; time.Sleep(pollEvery) {
+	next := pause.Growing(pollEvery)
+	for deadline := time.Now().Add(limit); ; time.Sleep(next()) {
 		if done() {
 			return true
 		}

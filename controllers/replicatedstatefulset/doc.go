@@ -16,7 +16,8 @@
 //     of seed, primary, promote and secondary. All but the last may make a primary.
 //   - A grant is the entry in status.grants that a container may be primary.
 //   - The loss of the last primary is the removal of its grant. An answer that is older than the loss
-//     does not count when the next primary is chosen.
+//     does not count when the next primary is chosen, except that of status if the former primary is
+//     one of the running secondaries.
 //   - A container is the one in which commands run. A restarted container is another one: no result
 //     of the former container applies to it.
 //   - A foreign pod has the name of a member, and was not created for this set. It counts as a member

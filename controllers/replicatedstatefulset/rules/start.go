@@ -100,7 +100,7 @@ func notNewerThan(f *facts.Facts, m *facts.Member) []v1alpha1.Sequence {
 // A secondary whose sequence is unknown blocks this, and members that do not run may block it too
 // (search).
 func succeed(f *facts.Facts, p *Plan, running []*facts.Member) {
-	if old := withOldStatus(f, running); len(old) > 0 {
+	if old := withOldStatus(f, running); len(old) > 0 && !slices.Contains(running, f.ByUID(f.LossOf)) {
 		for _, m := range old {
 			p.ask(f, m, v1alpha1.CommandStatus)
 		}
@@ -172,7 +172,9 @@ func promote(f *facts.Facts, p *Plan, newest copies) {
 }
 
 // withOldStatus returns the members whose last status result is older than the loss of the last
-// primary. They may have lost their connection to it long before, and be far behind.
+// primary. They may have lost their connection to it long before, and be far behind. That does not matter
+// if the former primary is one of the running secondaries, because their sequences are compared with its
+// sequence.
 func withOldStatus(f *facts.Facts, members []*facts.Member) (old []*facts.Member) {
 	for _, m := range members {
 		r, ok := m.Answer(v1alpha1.CommandStatus)
