@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
 		"`file` with the CA of the client certificate that your API server uses for webhooks (configured in its --admission-control-config-file); other clients are rejected. Empty disables the check")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate and /agent, which are added to the pods of StatefulSingletons and of ReplicatedStatefulSets with spec.application (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
-	flags.BoolVar(&options.ImageVolumes, "image-volumes", true, "mount that image in pods if all Nodes support image volumes (Kubernetes 1.35 with containerd 2.1 or CRI-O 1.33); set to false if the feature gate ImageVolume is off, or if a policy of the cluster refuses such volumes. An init container then copies the programs into an emptyDir")
+	flags.BoolVar(&options.ImageVolumes, "image-volumes", true, "mount that image in pods if all Nodes support image volumes (Kubernetes 1.35 with containerd 2.1 or CRI-O 1.33); set to false if the feature gate ImageVolume is off, or if a policy of the cluster refuses such volumes. An init container then copies the programs into an emptyDir (default $IMAGE_VOLUMES, then true)")
 	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "max `number` of ExtendedStatefulSets, and of ReplicatedStatefulSets, that restart their pods at the same time after an edit of a ConfigMap or Secret; a namespace gets another slot only while more slots are free than it uses; 0 means no limit")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
@@ -130,6 +131,12 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	}
 	if !given["gate-image"] {
 		options.GateImage = getenv("RELATED_IMAGE_GATE")
+	}
+	if fromEnvironment := getenv("IMAGE_VOLUMES"); fromEnvironment != "" && !given["image-volumes"] {
+		var err error
+		if options.ImageVolumes, err = strconv.ParseBool(fromEnvironment); err != nil {
+			return Options{}, fmt.Errorf("invalid $IMAGE_VOLUMES %q: must be true or false", fromEnvironment)
+		}
 	}
 	options.Namespace = ownNamespace(options.Namespace, getenv)
 	options.pod = ownPod(getenv)

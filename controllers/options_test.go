@@ -84,6 +84,26 @@ func TestWatchedNamespaces(t *testing.T) {
 
 // The manager uses any of two entries for one type, so there must be only one. It must contain what
 // each kind configures when it is served alone.
+func TestImageVolumesCanBeDisabled(t *testing.T) {
+	for _, row := range []struct {
+		variable string
+		args     []string
+		want     bool
+	}{
+		{"", nil, true},
+		{"false", nil, false},
+		{"false", []string{"--image-volumes=true"}, true},
+		{"", []string{"--image-volumes=false"}, false},
+	} {
+		if got := parseOptions(t, inPod(map[string]string{"IMAGE_VOLUMES": row.variable}), row.args...).ImageVolumes; got != row.want {
+			t.Errorf("with variable %q and arguments %q: %t", row.variable, row.args, got)
+		}
+	}
+	if _, err := controllers.ParseOptions(nil, inPod(map[string]string{"IMAGE_VOLUMES": "no"}), io.Discard); err == nil {
+		t.Error("an invalid variable is accepted")
+	}
+}
+
 func TestATypeIsCachedOnceAndForEveryKind(t *testing.T) {
 	together := cached(t, controllers.Kinds()...)
 	for _, kind := range controllers.Kinds() {
@@ -173,6 +193,7 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"an unknown component", []string{"--components=webhook"}, `unknown part "webhook" in --components: choose from controllers, webhooks, installer`},
 		{"a webhook port without webhooks", []string{"--components=controllers", "--webhook-port=9443"}, `--webhook-port requires webhooks in --components`},
 		{"a gate image without controllers and webhooks", []string{"--components=installer", "--gate-image=gate"}, `--gate-image requires controllers or webhooks in --components`},
+		{"image volumes without controllers and webhooks", []string{"--components=installer", "--image-volumes=false"}, `--image-volumes requires controllers or webhooks in --components`},
 		{"max restarts without controllers", []string{"--components=webhooks", "--max-concurrent-restarts=3"}, `--max-concurrent-restarts requires controllers in --components`},
 		{"a renew deadline equal to the lease duration", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
 		{"a retry period too close to the renew deadline", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},

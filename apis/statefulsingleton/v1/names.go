@@ -82,8 +82,8 @@ const (
 	// ScriptInPod is the path of the script that blocks a program in Script mode.
 	ScriptInPod = PathScripts + "/" + FileScript
 
-	// ContainerInstall copies the gate to VolumeGate, or the script to VolumeScripts. A pod with an image
-	// volume has none.
+	// ContainerInstall copies the gate to VolumeGate, or the script to VolumeScripts. It is not added if
+	// VolumeGate is an image volume.
 	ContainerInstall = "gate-install"
 	// ContainerImagePrefix with a number is the name of the containers that pull the pod's images
 	// to its node before it waits, in Init mode.

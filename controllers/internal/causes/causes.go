@@ -6,6 +6,7 @@ package causes
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -165,13 +166,20 @@ func containersOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// image describes the image of a container and the container.
+// image describes the image for which a container waits, and the container. It can be the image of a volume.
 func image(s *corev1.ContainerStatus) string {
-	if s.Image == "" {
+	name := s.Image
+	if found := pulledImage.FindStringSubmatch(s.State.Waiting.Message); found != nil {
+		name = found[1]
+	}
+	if name == "" {
 		return "container " + s.Name
 	}
-	return fmt.Sprintf("image %s (container %s)", s.Image, s.Name)
+	return fmt.Sprintf("image %s (container %s)", name, s.Name)
 }
+
+// pulledImage finds the image in the kubelet's message, which contains it while the kubelet waits for a retry.
+var pulledImage = regexp.MustCompile(`^Back-off pulling image "([^"]+)"`)
 
 // OfCrash returns a cause if a container of a pod has terminated and was restarted. This includes pods
 // that are Ready, because a pod without a readiness probe is Ready while its containers run.

@@ -44,6 +44,7 @@ func TestV6Explain(t *testing.T) {
 		{"its claim has no StorageClass", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: `pod has unbound immediate PersistentVolumeClaims`}}}, "Unschedulable: pod has unbound immediate PersistentVolumeClaims"},
 		{"the image cannot be pulled", with(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error")}), "ImagePullBackOff: image shop:9 (container web)"},
+		{"the image of a volume cannot be pulled", with(corev1.ContainerStatus{State: waits("ImagePullBackOff", `Back-off pulling image "tools:3": ErrImagePull: not found`)}), "ImagePullBackOff: image tools:3 (container web)"},
 		{"the image pull is in backoff", with(corev1.ContainerStatus{State: waits("ImagePullBackOff", `Back-off pulling image "shop:9"`)}), "ImagePullBackOff: image shop:9 (container web)"},
 		{"the image name is invalid", with(corev1.ContainerStatus{State: waits("InvalidImageName", "x")}), "InvalidImageName: image shop:9 (container web)"},
 		{"a ConfigMap is missing", with(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `configmap "settings" not found`)}),

@@ -33,16 +33,17 @@ type ImageVolumes struct {
 }
 
 const (
-	// supportKept is how long the Nodes are not read again.
+	// supportKept is how long the Nodes are not read again, and errorKept is the same after an error.
 	supportKept = 10 * time.Second
+	errorKept   = time.Second
 	// nodesTimeout is the timeout of a list. A cache blocks until it has synced, which never happens
 	// without the right to list Nodes, and the API server waits 2 s for the webhook for pods.
 	nodesTimeout = time.Second
 )
 
 // Supported reports whether all Nodes support image volumes. It returns false if there are no Nodes,
-// because their versions are not known before they are created. A result or error is kept for 10 seconds,
-// so that the Nodes are not read for each pod.
+// because their versions are not known before they are created. A result is kept for 10 seconds, and an
+// error for one second, so that the Nodes are not read for each pod.
 func (v *ImageVolumes) Supported(ctx context.Context) (bool, error) {
 	if v == nil {
 		return false, nil
@@ -53,17 +54,19 @@ func (v *ImageVolumes) Supported(ctx context.Context) (bool, error) {
 	if now.Before(v.until) {
 		return v.supported, v.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
+	// The result is for other callers too, so it must not depend on the deadline of this one.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nodesTimeout)
 	defer cancel()
 	var nodes corev1.NodeList
 	err := v.Nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy)
 	v.supported, v.err, v.until = err == nil && allMountImages(nodes.Items), nil, now.Add(supportKept)
 	if err != nil {
-		v.err = fmt.Errorf("list nodes: %w", err)
+		v.err, v.until = fmt.Errorf("list nodes: %w", err), now.Add(errorKept)
 	}
 	return v.supported, v.err
 }
 
+// allMountImages reports whether there are Nodes, and all of them support image volumes.
 func allMountImages(nodes []corev1.Node) bool {
 	for i := range nodes {
 		if !mountsImages(&nodes[i]) {

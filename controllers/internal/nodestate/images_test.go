@@ -1,6 +1,7 @@
 package nodestate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -43,21 +44,23 @@ func nodeOf(name, kubelet string) *corev1.Node {
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: kubelet, ContainerRuntimeVersion: "containerd://2.1.0"}}}
 }
 
-// TestImageVolumesNeedAllNodes also checks that the Nodes are read again after 10 seconds, and that an
-// error does not last.
+// TestImageVolumesNeedAllNodes also checks that the Nodes are read again after 10 seconds, that an error does
+// not last, and that a caller whose context has ended does not cause one.
 func TestImageVolumesNeedAllNodes(t *testing.T) {
 	ctx, now, failure := t.Context(), time.Now(), error(nil)
+	expired, cancel := context.WithCancel(ctx)
+	cancel()
 	cluster := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if failure != nil {
-				return failure
+			if err := cmp.Or(failure, ctx.Err()); err != nil {
+				return err
 			}
 			return c.List(ctx, list, opts...)
 		}}).Build()
 	volumes := &ImageVolumes{Nodes: cluster, Now: func() time.Time { return now }}
 	expect := func(want, wantErr bool, when string) {
 		t.Helper()
-		if got, err := volumes.Supported(ctx); got != want || (err != nil) != wantErr {
+		if got, err := volumes.Supported(expired); got != want || (err != nil) != wantErr {
 			t.Errorf("%s: %t, %v", when, got, err)
 		}
 	}
@@ -78,7 +81,7 @@ func TestImageVolumesNeedAllNodes(t *testing.T) {
 	expect(false, true, "with an error")
 	failure = nil
 	expect(false, true, "with an error that is not old")
-	now = now.Add(supportKept)
+	now = now.Add(errorKept)
 	expect(false, false, "with an older Node")
 	volumes = nil
 	expect(false, false, "if they are disabled")

@@ -101,7 +101,7 @@ func (h home) EmptyVolume(medium corev1.StorageMedium) corev1.Volume {
 // ImageVolume returns the volume of the gate as a mount of the image with it.
 func (h home) ImageVolume(image string) corev1.Volume {
 	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
-		Image: &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}}}
+		Image: &corev1.ImageVolumeSource{Reference: image}}}
 }
 
 // mediumFor returns the medium of the gate's volume. Files on disk count towards the

@@ -402,7 +402,7 @@ func isOurProbe(p *corev1.Probe) bool {
 func isSignal(v corev1.Volume) bool { return Same(&v, ptr.To(SignalVolume())) }
 
 // Same reports whether a volume is the one that we would add, ignoring the API server's
-// defaults. The image may be that of an older version of the operator, as in the install container.
+// defaults.
 func Same(have, want *corev1.Volume) bool {
 	switch {
 	case have.Name != want.Name:
@@ -410,7 +410,7 @@ func Same(have, want *corev1.Volume) bool {
 	case want.DownwardAPI != nil:
 		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
 	case want.Image != nil:
-		return have.Image != nil
+		return apiequality.Semantic.DeepEqual(have.Image, want.Image)
 	}
 	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
 }
@@ -447,14 +447,25 @@ func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
 // script is always copied.
 func gateVolume(pod *corev1.Pod, mode v1.GateMode, around Surroundings) corev1.Volume {
 	at := HomeOf(mode)
-	byImage := around.ImageVolumes && mode != v1.GateScript
-	if i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == at.volume }); i >= 0 {
-		byImage = pod.Spec.Volumes[i].Image != nil && mode != v1.GateScript
-	}
-	if byImage {
+	i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == at.volume })
+	switch {
+	case i >= 0 && isOurs(pod, &pod.Spec.Volumes[i], mode):
+		return pod.Spec.Volumes[i]
+	case i < 0 && around.ImageVolumes && mode != v1.GateScript:
 		return at.ImageVolume(around.Image)
 	}
 	return at.EmptyVolume(mediumFor(pod))
+}
+
+// isOurs reports whether an earlier call has added the volume with the gate. Other webhooks may have replaced
+// the registry of its image, or removed its source, if they do not support image volumes. Then it is an emptyDir
+// without a limit.
+func isOurs(pod *corev1.Pod, gate *corev1.Volume, mode v1.GateMode) bool {
+	if pod.Annotations[v1.AnnotationManaged] != v1.True {
+		return false
+	}
+	mounted := gate.Image != nil && mode != v1.GateScript
+	return mounted || gate.EmptyDir != nil
 }
 
 // isOnDisk reports whether a volume is an emptyDir on the node's disk.

@@ -74,6 +74,18 @@ func TestS48APodKeepsItsVolume(t *testing.T) {
 	}
 }
 
+// TestS48AVolumeWithoutItsSourceIsFilled checks a webhook between two calls of ours that does not support image
+// volumes. The API server makes a volume without a source an emptyDir.
+func TestS48AVolumeWithoutItsSourceIsFilled(t *testing.T) {
+	s := fixture.Singleton("db")
+	p := mounting(t, &fixture.Pod().Pod, s)
+	gateVolumeOf(p).VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	again := mounting(t, p, s)
+	if gateVolumeOf(again).EmptyDir == nil || len(again.Spec.InitContainers) != 1 || again.Spec.InitContainers[0].Name != v1.ContainerInstall {
+		t.Errorf("the pod is %+v", again.Spec)
+	}
+}
+
 // TestS48NoEmptyDirIsDeclared checks that nothing is on the node's disk.
 func TestS48NoEmptyDirIsDeclared(t *testing.T) {
 	if p := mounting(t, &fixture.Pod().Pod, fixture.Singleton("db")); p.Annotations[children.AnnotationLocalVolumes] != "" {
@@ -86,6 +98,10 @@ func TestS48AVolumeOfThatNameIsRefused(t *testing.T) {
 	around := fixture.Around()
 	around.ImageVolumes = true
 	if errs := children.Inject(&p.Pod, &fixture.Singleton("db").StatefulSingleton, around); len(errs) != 1 || errs[0].Field != "spec.volumes[0].name" {
+		t.Errorf("the errors are %v", errs)
+	}
+	foreign := fixture.Pod().Volume(v1.VolumeGate, corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "theirs"}})
+	if errs := children.Inject(&foreign.Pod, &fixture.Singleton("db").StatefulSingleton, around); len(errs) != 1 {
 		t.Errorf("the errors are %v", errs)
 	}
 	// An image volume can have no script.

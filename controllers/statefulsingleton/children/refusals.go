@@ -123,7 +123,8 @@ func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
 }
 
 // intact reports whether all mounts of our volumes are the ones that we make. The volume of
-// the gate follows from the container that installs it.
+// the gate follows from the container that installs it. An image volume is not checked,
+// because nothing can write to it.
 func intact(pod *corev1.Pod) bool {
 	ours := sets.New(v1.VolumeSignal)
 	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateScript} {

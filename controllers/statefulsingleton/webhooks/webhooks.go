@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -44,6 +45,10 @@ const PodPath = "/mutate--v1-pod"
 // operator's image, which contains the gate, and volumes reports whether pods can mount it.
 // namespace is the operator's namespace.
 func SetupWebhook(mgr ctrl.Manager, image string, volumes *nodestate.ImageVolumes, namespace string) error {
+	// The Nodes are read before the first pod. The servers start without the right to read them.
+	if _, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Node{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
 	mgr.GetWebhookServer().Register(PodPath, &admission.Webhook{Handler: &PodHandler{
 		Singletons: mgr.GetCache(), Claims: mgr.GetAPIReader(), Decoder: admission.NewDecoder(mgr.GetScheme()),
 		Image: image, ImageVolumes: volumes}})

@@ -73,7 +73,17 @@ func operatorUpgraded(ctx context.Context, c *kit.Cluster) {
 		a.active(ctx, old)
 		a.stays(old)
 		next = a.handover(ctx, "a rollout after the upgrade", func(testimony.Run) { a.rollOut(ctx, d) })
-		c.Expect(a.podOf(ctx, next).Spec.Volumes).To(ContainElement(HaveField("Image", HaveValue(HaveField("Reference", c.OperatorNext)))))
+		pod := a.podOf(ctx, next)
+		images := []string{}
+		for _, v := range pod.Spec.Volumes {
+			if v.Image != nil {
+				images = append(images, v.Image.Reference)
+			}
+		}
+		for _, k := range pod.Spec.InitContainers {
+			images = append(images, k.Image)
+		}
+		c.Expect(images).To(ConsistOf(c.OperatorNext))
 		a.ready(ctx, next)
 	})
 	a.active(ctx, next)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
@@ -189,6 +190,10 @@ func (l *lostApplication) blocks(ctx context.Context) {
 // and then without it again.
 func mountsGate(ctx context.Context, c *kit.Cluster) {
 	a, d := startApplication(ctx, c, 1, "mounted")
+	if !a.supportsImageVolumes(ctx) {
+		a.copied(ctx, a.one(ctx))
+		return
+	}
 	a.mounted(ctx, a.one(ctx))
 	old := kit.Node("without-image-volumes")
 	old.Spec.Unschedulable = true
@@ -196,14 +201,28 @@ func mountsGate(ctx context.Context, c *kit.Cluster) {
 	remove := sync.OnceFunc(func() { c.Remove(context.WithoutCancel(ctx), old) })
 	c.Cleanup(remove)
 	kit.Sleep(ctx, 11*time.Second) // the webhook reads the Nodes at most every 10 s
-	copied := a.handover(ctx, "a rollout beside an older Node", func(testimony.Run) { a.rollOut(ctx, d) })
-	pod := a.podOf(ctx, copied)
-	c.Expect(pod.Spec.InitContainers).To(ContainElement(HaveField("Name", v1.ContainerInstall)))
-	c.Expect(pod.Spec.Volumes).To(ContainElement(And(HaveField("Name", v1.VolumeGate), HaveField("EmptyDir", Not(BeNil())))))
+	a.copied(ctx, a.handover(ctx, "a rollout beside an older Node", func(testimony.Run) { a.rollOut(ctx, d) }))
 	a.rolledOut(ctx, d)
 	remove()
 	kit.Sleep(ctx, 11*time.Second)
 	a.mounted(ctx, a.handover(ctx, "a rollout without it", func(testimony.Run) { a.rollOut(ctx, d) }))
+}
+
+// supportsImageVolumes reports whether all Nodes have image volumes by default.
+func (a *application) supportsImageVolumes(ctx context.Context) bool {
+	var nodes corev1.NodeList
+	a.List(ctx, &nodes)
+	return !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
+		number, err := version.ParseGeneric(n.Status.NodeInfo.KubeletVersion)
+		return err != nil || number.LessThan(version.MajorMinor(1, 35))
+	})
+}
+
+// copied checks that an init container has copied the gate into the pod of a program.
+func (a *application) copied(ctx context.Context, run testimony.Run) {
+	pod := a.podOf(ctx, run)
+	a.Expect(pod.Spec.InitContainers).To(ContainElement(HaveField("Name", v1.ContainerInstall)))
+	a.Expect(pod.Spec.Volumes).To(ContainElement(And(HaveField("Name", v1.VolumeGate), HaveField("EmptyDir", Not(BeNil())))))
 }
 
 // mounted checks that only a volume was added to the pod of a program, and that kubectl drain needs no
