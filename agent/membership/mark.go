@@ -21,6 +21,8 @@ type Mark struct {
 	// Cluster and Member are the IDs of the cluster and the member.
 	Cluster string `json:"cluster,omitempty"`
 	Member  string `json:"member,omitempty"`
+	// Only is the host of the member that was the only one when this member began to join, or empty.
+	Only string `json:"only,omitempty"`
 }
 
 // State is the state of a copy. It is "" if no command has started a server with it.
@@ -30,7 +32,7 @@ type State string
 const (
 	// Creating: a new cluster is being created. It has no data of clients yet.
 	Creating State = "being created"
-	// Joining: the member is being added to a cluster, and its copy has no data that others miss.
+	// Joining: the member is being added to a cluster, and its copy has no data that others lack.
 	Joining State = "joining"
 	// Promoting: the member receives the data of the cluster, and may vote already.
 	Promoting State = "being promoted"
@@ -49,8 +51,11 @@ func (m Mark) IsMember() bool { return m.State == Member || m.State == Promoting
 type File struct {
 	// Folder is the volume. The data is in a folder of it.
 	Folder string
-	// HasData reports whether the application has written its data.
+	// HasData reports whether the application has written its data, and can start with it.
 	HasData func() (bool, error)
+	// HasFiles reports whether there may be any data, including data that is not complete. If it is nil, HasData
+	// is used.
+	HasFiles func() (bool, error)
 }
 
 // Path returns the path of the file.
@@ -117,7 +122,11 @@ func (f File) Sequence() (uint64, error) {
 
 // CheckForeign returns an error if there is data that no command of the agent has created.
 func (f File) CheckForeign(m Mark) error {
-	found, err := f.HasData()
+	exists := f.HasFiles
+	if exists == nil {
+		exists = f.HasData
+	}
+	found, err := exists()
 	if err == nil && found && m.State == "" {
 		return driver.Errorf(driver.NotInstalled, "%s has data that the agent has not created, and no %s: move the data away, and import it into the set",
 			f.Folder, fileName)

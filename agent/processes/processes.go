@@ -67,11 +67,22 @@ func parse(id int, stat string) (Process, bool) {
 		return Process{}, false
 	}
 	fields := strings.Fields(stat[end+1:])
-	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+	if len(fields) < 2 || fields[0] == "X" || fields[0] == "Z" && !hasThreads(fields) {
 		return Process{}, false
 	}
 	parent, err := strconv.Atoi(fields[1])
 	return Process{ID: id, Parent: parent, Name: stat[open+1 : end]}, err == nil
+}
+
+// hasThreads reports whether a process has several threads. If its first one is a zombie, the others are still
+// ending, and hold files and ports.
+func hasThreads(fields []string) bool {
+	const number = 17
+	if len(fields) <= number {
+		return false
+	}
+	threads, err := strconv.Atoi(fields[number])
+	return err == nil && threads > 1
 }
 
 // Arguments returns the program and its arguments. It returns nil if the process has ended.
@@ -111,13 +122,19 @@ func Signal(all []Process, signal syscall.Signal) {
 	}
 }
 
-// Kill sends SIGKILL to the processes that a function lists until none remains. It returns false if the time
-// expires before.
+// Kill sends SIGKILL to the processes that a function lists until two lists are empty. One is no proof: a process
+// can have started another one after the first was listed, and have ended before it was read. Kill returns false
+// if the time expires before.
 func Kill(limit time.Duration, list func() ([]Process, error)) bool {
+	empty := 0
 	return WaitUntil(limit, func() bool {
 		remaining, err := list()
 		Signal(remaining, syscall.SIGKILL)
-		return err == nil && len(remaining) == 0
+		empty++
+		if err != nil || len(remaining) > 0 {
+			empty = 0
+		}
+		return empty == 2
 	})
 }
 

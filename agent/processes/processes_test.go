@@ -16,10 +16,13 @@ func TestParse(t *testing.T) {
 		"7 (postgres) D 1 7 7 0 -1":  {ID: 7, Parent: 1, Name: "postgres"},
 		"7 (postgres) Z 1 7 7 0 -1":  {},
 		"7 (postgres) X 1 7 7 0 -1":  {},
-		"":                           {},
-		"7 (postgres)":               {},
-		"7 postgres S 1 7 7 0 -1":    {},
-		"7 (postgres) S x 7 7 -1":    {},
+		// One thread, and several ones.
+		"7 (beam.smp) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0":  {},
+		"7 (beam.smp) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 12 0": {ID: 7, Parent: 1, Name: "beam.smp"},
+		"":                        {},
+		"7 (postgres)":            {},
+		"7 postgres S 1 7 7 0 -1": {},
+		"7 (postgres) S x 7 7 -1": {},
 	} {
 		got, ok := parse(7, stat)
 		if ok != (want.ID != 0) || ok && got != want {

@@ -27,18 +27,19 @@ func (s Servers) ListTagged(tag string) ([]Process, error) {
 // ListTagged returns the processes that have a variable in their environment.
 func ListTagged(tag string) ([]Process, error) { return Servers{}.ListTagged(tag) }
 
-// While a process executes another program, its environment is empty or incomplete for a moment. So it is read
-// up to this often, until two reads are the same.
+// While a process executes another program, its environment is empty or incomplete for a moment, which lasts
+// longer if the program must be read from disk. So it is read until two reads are the same, or for a second if it
+// is empty.
 const (
-	environmentReads = 20
-	betweenReads     = 200 * time.Microsecond
+	emptyLimit   = time.Second
+	betweenReads = 200 * time.Microsecond
 )
 
 // has reports whether a process was started with a variable, which has the form NAME=VALUE. It returns false if
 // the process has ended.
 func (p Process) has(variable string) bool {
 	previous := ""
-	for range environmentReads {
+	for deadline := time.Now().Add(emptyLimit); time.Now().Before(deadline); time.Sleep(betweenReads) {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.ID) + "/environ")
 		switch {
 		case err != nil:
@@ -48,8 +49,10 @@ func (p Process) has(variable string) bool {
 		case len(text) > 0 && string(text) == previous:
 			return false
 		}
+		if _, exists := read(p.ID); !exists {
+			return false
+		}
 		previous = string(text)
-		time.Sleep(betweenReads)
 	}
 	return false
 }

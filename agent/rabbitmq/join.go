@@ -35,15 +35,31 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 		return s.begin(ctx, allClients) // the next start may be the one that brings the majority
 	case err != nil:
 		return err
+	case to.Current:
+		return s.join(ctx, to)
 	case m.State == membership.Joining && to.lists(s.node()):
+		return s.finishJoin(ctx, m, to, len(others) == 1)
+	}
+	return errNoMajority
+}
+
+// finishJoin completes or undoes a join whose command has died after the cluster was changed, and without which
+// the cluster has no majority. alone is set if no other member runs.
+func (s *Server) finishJoin(ctx context.Context, m membership.Mark, to cluster, alone bool) error {
+	found, err := s.hasData()
+	if err != nil {
+		return err
+	}
+	if found {
 		if joined, err := s.resume(ctx, to); err != nil || joined {
 			return err
 		}
-		if !to.Current && len(others) == 1 && len(to.Nodes) == 2 && m.Cluster == to.ID {
-			if to, err = s.undoAddition(ctx, to); err != nil {
-				return err
-			}
-		}
+	}
+	if !alone || m.Only != to.Host {
+		return errNoMajority
+	}
+	if to, err = s.undoAddition(ctx, to); err != nil {
+		return err
 	}
 	if !to.Current {
 		return errNoMajority
@@ -54,13 +70,9 @@ func (s *Server) Primary(ctx context.Context, primaries []string) error {
 // resumeLimit is the time in which a member that has joined finds the others.
 const resumeLimit = 60 * time.Second
 
-// resume completes a join whose command has died after the cluster was changed. It reports whether the copy has
-// joined: the cluster can also list it because of a request that took effect late.
+// resume starts the copy of a member that may have joined, and reports whether it has: the cluster can also list it
+// because of a request that took effect late.
 func (s *Server) resume(ctx context.Context, to cluster) (joined bool, err error) {
-	found, err := s.hasData()
-	if err != nil || !found {
-		return false, err
-	}
 	if err := s.begin(ctx, onlyThisPod); err != nil {
 		return false, err
 	}
@@ -75,7 +87,7 @@ func (s *Server) resume(ctx context.Context, to cluster) (joined bool, err error
 		case len(nodes) > 1:
 			joined = true
 			return nil
-		case s.Ready(limited) == nil:
+		case len(nodes) == 1 && s.Ready(limited) == nil:
 			return nil // it is the only member of its cluster
 		}
 		return errors.New("the member does not find the other ones")
@@ -83,18 +95,29 @@ func (s *Server) resume(ctx context.Context, to cluster) (joined bool, err error
 	if err != nil || !joined {
 		return false, errors.Join(err, s.kill())
 	}
-	if err := errors.Join(s.recordMember(to.ID), s.Stop(ctx)); err != nil {
+	// The tables are saved when the server stops.
+	if err := s.Stop(ctx); err != nil {
+		return false, err
+	}
+	if err := s.recordMember(to.ID); err != nil {
 		return false, err
 	}
 	return true, s.launch(ctx)
 }
 
+// shrink is an expression that makes a member the only one of its cluster, if it lists two members.
+const shrink = `begin
+  Both = lists:sort([node(), list_to_atom(%q)]),
+  Both = lists:sort(rabbit_khepri:locally_known_nodes()),
+  ok = rabbit_khepri:force_shrink_member_to_current_member()
+end.`
+
 // undoAddition removes this member from a cluster of two without its vote, and returns the cluster. The other
-// member was the only one before it added this one, and no other member runs. So its copy has all data: this
-// member has never voted as a member on record, and what both have confirmed is in both copies.
+// member was the only one with a vote when this one began to join, and no other member runs. So its copy has all
+// data: this member was never on record, and nothing was committed without the other one.
 func (s *Server) undoAddition(ctx context.Context, to cluster) (cluster, error) {
-	s.log.Printf("%s has added this member, whose copy was lost in the join, and has no majority without it: removes it", to.Host)
-	if _, err := s.evaluate(ctx, to.node(), "ok = rabbit_khepri:force_shrink_member_to_current_member()."); err != nil {
+	s.log.Printf("removes this member from the list of %s: its copy was lost in the join, and %s has no majority without it", to.Host, to.Host)
+	if _, err := s.evaluate(ctx, to.node(), fmt.Sprintf(shrink, s.node())); err != nil {
 		return to, fmt.Errorf("remove this member from a cluster of two: %w", err)
 	}
 	return s.inspect(ctx, to.Host)
@@ -102,16 +125,29 @@ func (s *Server) undoAddition(ctx context.Context, to cluster) (cluster, error) 
 
 // join adds this member to the cluster, without its former data.
 func (s *Server) join(ctx context.Context, to cluster) error {
-	if err := s.discardAs(membership.Mark{State: membership.Joining, Cluster: to.ID, Member: s.node()}); err != nil {
+	mark := membership.Mark{State: membership.Joining, Cluster: to.ID, Member: s.node()}
+	if err := s.discardAs(mark); err != nil {
 		return err
 	}
 	if err := s.forget(ctx, to); err != nil {
 		return err
 	}
+	found, err := s.inspect(ctx, to.Host)
+	switch {
+	case err != nil:
+		return err
+	case !found.Current:
+		return errNoMajority
+	case len(found.Nodes) == 1:
+		mark.Only = to.Host
+		if err := s.record().Write(mark); err != nil {
+			return err
+		}
+	}
 	if err := s.beginEmpty(ctx); err != nil {
 		return err
 	}
-	err := s.addTo(ctx, to)
+	err = s.addTo(ctx, to)
 	if err == nil {
 		err = s.complete(ctx, to.ID)
 	}

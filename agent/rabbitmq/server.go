@@ -68,23 +68,49 @@ func (s *Server) data() string { return filepath.Join(s.folder(), "data") }
 
 // record returns the file with the mark of the copy.
 func (s *Server) record() membership.File {
-	return membership.File{Folder: s.config.DataDir, HasData: s.hasData}
+	return membership.File{Folder: s.config.DataDir, HasData: s.hasData, HasFiles: s.hasFiles}
 }
 
-// hasData reports whether there is a member of the Raft group with the metadata. RabbitMQ deletes its folder
+// groups returns the folders of the Raft groups that are not queues.
+func (s *Server) groups() ([]string, error) {
+	return filepath.Glob(filepath.Join(s.data(), "coordination", "*", "RABBIT*"))
+}
+
+// hasFiles reports whether there is a member of the Raft group with the metadata. RabbitMQ deletes its folder
 // when the member is removed. A folder whose configuration a crash has truncated counts.
+func (s *Server) hasFiles() (bool, error) {
+	return s.anyGroup(func(_ string, config []byte) (bool, error) {
+		return len(config) == 0 || isMetadata(config), nil
+	})
+}
+
+// hasData is hasFiles, but the member must also be in the table of Raft. Otherwise RabbitMQ ignores the folder, and
+// starts as the first member of a new cluster.
 func (s *Server) hasData() (bool, error) {
-	folders, err := filepath.Glob(filepath.Join(s.data(), "coordination", "*", "RABBIT*"))
+	return s.anyGroup(func(folder string, config []byte) (bool, error) {
+		table, err := os.ReadFile(filepath.Join(filepath.Dir(folder), "names.dets"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return isMetadata(config) && bytes.Contains(table, []byte(filepath.Base(folder))), err
+	})
+}
+
+func isMetadata(config []byte) bool { return bytes.Contains(config, []byte("rabbitmq_metadata")) }
+
+// anyGroup reports whether the check returns true for any group, with its configuration.
+func (s *Server) anyGroup(is func(folder string, config []byte) (bool, error)) (bool, error) {
+	folders, err := s.groups()
 	if err != nil {
 		return false, err
 	}
 	for _, folder := range folders {
-		text, err := os.ReadFile(filepath.Join(folder, "config"))
+		config, err := os.ReadFile(filepath.Join(folder, "config"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if len(text) == 0 || bytes.Contains(text, []byte("rabbitmq_metadata")) {
-			return true, nil
+		if found, err := is(folder, config); found || err != nil {
+			return found, err
 		}
 	}
 	return false, nil

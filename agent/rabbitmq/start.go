@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/membership"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -178,9 +179,9 @@ func (s *Server) beginEmpty(ctx context.Context) error {
 	return s.undoStart(s.awaitService(ctx))
 }
 
-// complete records that the copy of a server, whose application is stopped, is one of a member, and lets it serve
-// clients. A restart of
-// the application reads the files again, and takes less time than one of the virtual machine.
+// complete records that the copy of a server is one of a member, and lets it serve clients. Its application is
+// stopped. A restart of the application reads the files again, and takes less time than one of the virtual
+// machine.
 func (s *Server) complete(ctx context.Context, cluster string) error {
 	if err := s.recordMember(cluster); err != nil {
 		return err
@@ -198,6 +199,11 @@ func (s *Server) complete(ctx context.Context, cluster string) error {
 func (s *Server) recordMember(cluster string) error {
 	if found, err := s.hasData(); err != nil || !found {
 		return errors.Join(errors.New("the server has not written its data"), err)
+	}
+	// RabbitMQ does not sync all of its files, such as that of the feature flags, and does not start with an empty
+	// one.
+	if err := files.SyncAll(s.data()); err != nil {
+		return err
 	}
 	return s.record().Write(membership.Mark{State: membership.Member, Cluster: cluster, Member: s.node()})
 }

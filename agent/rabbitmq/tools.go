@@ -140,7 +140,7 @@ func parseInspection(lines []string, host string) (cluster, error) {
 	}
 	c := cluster{ID: m.Cluster, Host: host, Nodes: lines[2:], Current: lines[1] == "ok"}
 	if !m.IsMember() || !c.lists(c.node()) {
-		return cluster{}, fmt.Errorf("it is %q, and knows no cluster", m.State)
+		return cluster{}, fmt.Errorf("it is %q, and not in a cluster", m.State)
 	}
 	return c, nil
 }

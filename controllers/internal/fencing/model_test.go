@@ -1,61 +1,30 @@
 package fencing
 
 import (
-	"slices"
-	"strings"
 	"testing"
+
+	"github.com/stateful-operator/stateful-operator/test/modelcheck"
 )
 
-// origin is the state from which a state was reached, and the move.
-type origin struct {
-	from     int32
-	move, by int8
-}
-
-// search is the set of reached states, nearest first.
-type search struct {
-	states  []state
-	origins []origin
-}
-
-// explore visits all reachable states, breadth first, and stops at a broken one. It returns the index of that
-// state, or -1.
-func (m *model) explore() (*search, int) {
-	x := &search{states: []state{{}}, origins: []origin{{from: -1}}}
-	known := map[state]bool{{}: true}
-	for at := 0; at < len(x.states); at++ {
-		if x.states[at].broken() {
-			return x, at
-		}
-		for k, mv := range moves {
-			for by := range mv.count {
-				now := x.states[at]
-				if !mv.can(m, &now, by) {
-					continue
+// search returns the model for a search. The label of a move has its index, and which member or operator moves.
+func (m *model) search() modelcheck.Model[state] {
+	const most = max(members, operators)
+	return modelcheck.Model[state]{
+		Next: func(from state, reach func(int32, state)) {
+			for k, mv := range moves {
+				for by := range mv.count {
+					to := from
+					if mv.can(m, &to, by) {
+						mv.do(m, &to, by)
+						to.normalize(m)
+						reach(int32(k*most+by), to)
+					}
 				}
-				mv.do(m, &now, by)
-				now.normalize(m)
-				if known[now] {
-					continue
-				}
-				known[now] = true
-				x.states = append(x.states, now)
-				x.origins = append(x.origins, origin{int32(at), int8(k), int8(by)})
 			}
-		}
+		},
+		Say:    func(label int32) string { return moves[label/most].say(int(label) % most) },
+		Broken: func(s state) bool { return s.broken() },
 	}
-	return x, -1
-}
-
-// story returns one of the shortest ways to reach a state.
-func (x *search) story(at int) string {
-	var lines []string
-	for ; at > 0; at = int(x.origins[at].from) {
-		o := x.origins[at]
-		lines = append(lines, moves[o.move].say(int(o.by)))
-	}
-	slices.Reverse(lines)
-	return strings.Join(lines, "\n")
 }
 
 // worlds are models with different faults. A world with all faults would be too large.
@@ -70,14 +39,10 @@ func TestModelHolds(t *testing.T) {
 	for _, m := range worlds {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			x, at := m.explore()
-			if at >= 0 {
-				t.Fatalf("two programs run at the same time:\n%s", x.story(at))
-			}
-			t.Logf("%d states", len(x.states))
+			x := modelcheck.Holds(t, m.search())
 			reached := func(what string, is func(s state) bool) {
 				t.Helper()
-				if !slices.ContainsFunc(x.states, is) {
+				if !x.Reaches(is) {
 					t.Error("in no state " + what)
 				}
 			}
@@ -119,17 +84,7 @@ func TestModelNeedsItsRules(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			x, at := row.explore()
-			switch {
-			case at < 0 && row.because == "":
-				t.Fatalf("two programs never run at the same time in %d states", len(x.states))
-			case at < 0:
-				t.Logf("not needed, because %s; %d states", row.because, len(x.states))
-			case row.because != "":
-				t.Fatalf("two programs run at the same time:\n%s", x.story(at))
-			default:
-				t.Logf("two programs run at the same time:\n%s", x.story(at))
-			}
+			modelcheck.Breaks(t, row.search(), row.because)
 		})
 	}
 }
@@ -137,8 +92,11 @@ func TestModelNeedsItsRules(t *testing.T) {
 // TestAFrozenProgramHasALowerEpoch checks that storage that compares epochs can refuse a program that was frozen.
 func TestAFrozenProgramHasALowerEpoch(t *testing.T) {
 	m := model{faults: cuts | freezes}
-	x, at := m.explore()
-	if at < 0 || x.states[at].agents[0].epoch == x.states[at].agents[1].epoch {
-		t.Fatalf("the state %d is %+v", at, x.states[at])
+	x, at := modelcheck.Explore(m.search())
+	if at < 0 {
+		t.Fatal("a frozen program never continues")
+	}
+	if found := x.States[at].agents; found[0].epoch == found[1].epoch {
+		t.Errorf("both programs have epoch %d:\n%s", found[0].epoch, x.Story(at))
 	}
 }
