@@ -60,7 +60,8 @@
 //
 // A command that may make a primary is sent only while there are fewer grants than wanted
 // primaries. Since grants are a superset of the members that act as primary, there are never
-// more primaries than wanted.
+// more primaries than wanted. model_test.go checks this in all states of a model
+// (docs/decisions/0052), and which rules it needs.
 //
 // # Commands with an unknown outcome
 //
