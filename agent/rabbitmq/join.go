@@ -61,9 +61,6 @@ func (s *Server) finishJoin(ctx context.Context, m membership.Mark, to cluster, 
 	if to, err = s.undoAddition(ctx, to); err != nil {
 		return err
 	}
-	if !to.Current {
-		return errNoMajority
-	}
 	return s.join(ctx, to)
 }
 
@@ -120,7 +117,16 @@ func (s *Server) undoAddition(ctx context.Context, to cluster) (cluster, error) 
 	if _, err := s.evaluate(ctx, to.node(), fmt.Sprintf(shrink, s.node())); err != nil {
 		return to, fmt.Errorf("remove this member from a cluster of two: %w", err)
 	}
-	return s.inspect(ctx, to.Host)
+	return s.inspectCurrent(ctx, to.Host)
+}
+
+// inspectCurrent is inspect, but returns an error if no majority has confirmed the answer.
+func (s *Server) inspectCurrent(ctx context.Context, host string) (cluster, error) {
+	found, err := s.inspect(ctx, host)
+	if err == nil && !found.Current {
+		err = errNoMajority
+	}
+	return found, err
 }
 
 // join adds this member to the cluster, without its former data.
@@ -132,17 +138,13 @@ func (s *Server) join(ctx context.Context, to cluster) error {
 	if err := s.forget(ctx, to); err != nil {
 		return err
 	}
-	found, err := s.inspect(ctx, to.Host)
-	switch {
-	case err != nil:
-		return err
-	case !found.Current:
-		return errNoMajority
-	case len(found.Nodes) == 1:
+	found, err := s.inspectCurrent(ctx, to.Host)
+	if err == nil && len(found.Nodes) == 1 {
 		mark.Only = to.Host
-		if err := s.record().Write(mark); err != nil {
-			return err
-		}
+		err = s.record().Write(mark)
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.beginEmpty(ctx); err != nil {
 		return err
@@ -185,16 +187,11 @@ const saveTables = "lists:foreach(fun(Table) -> ok = dets:sync(Table) end, dets:
 // confirm returns an error if no majority has confirmed that this member is listed, or that it is not. The
 // tools return when the leader has the change in its log.
 func (s *Server) confirm(ctx context.Context, to cluster, listed bool) error {
-	found, err := s.inspect(ctx, to.Host)
-	switch {
-	case err != nil:
-		return err
-	case !found.Current:
-		return errNoMajority
-	case found.lists(s.node()) != listed:
-		return fmt.Errorf("after the change of the members, the members are %s", strings.Join(found.Nodes, ", "))
+	found, err := s.inspectCurrent(ctx, to.Host)
+	if err == nil && found.lists(s.node()) != listed {
+		err = fmt.Errorf("after the change of the members, the members are %s", strings.Join(found.Nodes, ", "))
 	}
-	return nil
+	return err
 }
 
 // forget removes the replicas on this node, and this node, from a cluster. The server must not serve clients.

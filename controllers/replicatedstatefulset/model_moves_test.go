@@ -55,7 +55,7 @@ var setMoves = []modelMove{
 	{"the former leader ends", func(v modelView) bool { return v.first() && v.s.former.at != modelIdleStep }, func(v modelView) { v.s.former = modelWrite{} }},
 }
 
-// first reports whether the move of the whole set is tried for the first member. It is not tried for the others.
+// first reports whether a move of the whole set may happen. It has no member, and so happens for the first one.
 func (v modelView) first() bool { return v.at == 0 }
 
 // isFree reports whether the leader has no pending write.
@@ -94,8 +94,8 @@ func outdated(c modelContainer) modelContainer {
 	return c
 }
 
-// reportEnd ends what the leader knows about the former container. A result from the current one was taken for one
-// of the former.
+// reportEnd ends the results about the former container. A result from the current one was taken for one of the
+// former.
 func (v modelView) reportEnd() {
 	v.member().reported = modelEnded
 	*v.answer() = modelUnasked
