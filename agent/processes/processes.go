@@ -67,7 +67,11 @@ func parse(id int, stat string) (Process, bool) {
 		return Process{}, false
 	}
 	fields := strings.Fields(stat[end+1:])
-	if len(fields) < 2 || fields[0] == "X" || fields[0] == "Z" && !hasThreads(fields) {
+	if len(fields) < 2 {
+		return Process{}, false
+	}
+	hasEnded := fields[0] == "Z" && !hasThreads(fields)
+	if hasEnded || fields[0] == "X" {
 		return Process{}, false
 	}
 	parent, err := strconv.Atoi(fields[1])

@@ -3,6 +3,7 @@ package configuration
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,12 +33,14 @@ func PodOf(pod *corev1.Pod, hash string) Pod {
 
 // WithCached returns the record with the pods that may have old contents of recreated sources. When
 // such a pod was created, its node already ran a pod of an earlier configuration, or another pod with
-// old contents.
+// old contents. The earlier pod may never be seen beside it: it ran at that time if the next pod of its
+// name was created later.
 func (r Record) WithCached(pods []Pod) Record {
 	if len(r.Recreated) == 0 {
-		r.Cached = nil
+		r.Cached, r.Before = nil, nil
 		return r
 	}
+	before := nodesBefore(r, pods)
 	cached := map[types.UID]bool{}
 	for _, uid := range r.Cached {
 		cached[uid] = true
@@ -50,7 +53,11 @@ func (r Record) WithCached(pods []Pod) Record {
 		holds := func(older Pod) bool {
 			return older.Node == p.Node && (older.Hash != r.Hash || cached[older.UID])
 		}
-		if p.Node != "" && p.Hash == r.Hash && slices.ContainsFunc(byAge[:i], holds) {
+		held := func(later Pod) bool {
+			return before[later.Name] == p.Node && later.Hash == r.Hash && later.Created.After(p.Created)
+		}
+		shared := slices.ContainsFunc(byAge[:i], holds) || slices.ContainsFunc(byAge[i+1:], held)
+		if p.Node != "" && p.Hash == r.Hash && shared {
 			cached[p.UID] = true
 		}
 		if cached[p.UID] {
@@ -58,7 +65,27 @@ func (r Record) WithCached(pods []Pod) Record {
 		}
 	}
 	slices.Sort(r.Cached)
+	for _, p := range pods {
+		if p.Hash == r.Hash {
+			delete(before, p.Name)
+		}
+	}
+	if r.Before = before; len(before) == 0 {
+		r.Before = nil
+	}
 	return r
+}
+
+// nodesBefore returns Record.Before with the pods that have an earlier configuration now.
+func nodesBefore(r Record, pods []Pod) map[string]string {
+	before := map[string]string{}
+	maps.Copy(before, r.Before)
+	for _, p := range pods {
+		if p.Hash != r.Hash && p.Node != "" {
+			before[p.Name] = p.Node
+		}
+	}
+	return before
 }
 
 // NoteCached adds the pods that may have old contents to the record of a target. It returns the message

@@ -57,6 +57,9 @@ func TestW20PodsWithOldContents(t *testing.T) {
 		{"W20 a pod starts on a node with a pod that has old contents", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, "a b"},
 		{"W20 a pod that started before the recreation is not listed", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "new", 5)}, "a"},
 		{"W20 a deleted pod is removed from the list", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("b", "n1", "new", 5)}, ""},
+		{"W20 pods were replaced unseen, one after the other", Record{Hash: "new", Recreated: []string{"x"}, Before: map[string]string{"a": "n1", "b": "n1"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, "a b"},
+		{"W20 the earlier pods were on other nodes", Record{Hash: "new", Recreated: []string{"x"}, Before: map[string]string{"a": "n2", "b": "n2"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, ""},
+		{"W20 pods were replaced unseen at the same time", Record{Hash: "new", Recreated: []string{"x"}, Before: map[string]string{"a": "n1", "b": "n1"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 5)}, ""},
 		{"W20 nothing was recreated", Record{Hash: "new"}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -72,5 +75,31 @@ func TestW20PodsWithOldContents(t *testing.T) {
 				t.Errorf("message %q", said)
 			}
 		})
+	}
+}
+
+// TestW20ReplacedPodsAreRemembered checks that pods are listed although no pass saw them beside the earlier ones,
+// and that pods which are created together later are not.
+func TestW20ReplacedPodsAreRemembered(t *testing.T) {
+	pods := func(hash string, first, second time.Duration) []Pod {
+		at := func(name string, age time.Duration) Pod {
+			return Pod{UID: types.UID(name + hash + age.String()), Name: name, Node: "n1", Hash: hash, Created: noon.Add(-age)}
+		}
+		return []Pod{at("a", first), at("b", second)}
+	}
+	r := Record{Hash: "new", Recreated: []string{"x"}}
+	for _, pass := range []struct {
+		name           string
+		pods           []Pod
+		before, cached int
+	}{
+		{"before the restart", pods("old", 99*time.Second, 98*time.Second), 2, 0},
+		{"after it", pods("new", 9*time.Second, 5*time.Second), 0, 2},
+		{"after all were deleted", nil, 0, 0},
+		{"after they were created again", pods("new", 3*time.Second, time.Second), 0, 0},
+	} {
+		if r = r.WithCached(pass.pods); len(r.Before) != pass.before || len(r.Cached) != pass.cached {
+			t.Errorf("%s: the earlier nodes are %v, and the pods with old contents %v", pass.name, r.Before, r.Cached)
+		}
 	}
 }

@@ -25,6 +25,9 @@ type Record struct {
 	// made. Cached contains the pods that may have their old contents.
 	Recreated []string    `json:"recreated,omitempty"`
 	Cached    []types.UID `json:"cached,omitempty"`
+	// Before contains the nodes of the pods with an earlier configuration, by name, until the next pod of
+	// that name was seen.
+	Before map[string]string `json:"before,omitempty"`
 	// Restarted is when the last restart for a change began.
 	Restarted *metav1.Time `json:"restarted,omitempty"`
 }
