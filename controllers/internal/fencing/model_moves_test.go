@@ -33,7 +33,7 @@ var moves = []move{
 	{"member %d is scheduled again", members, isFrozen, thaw},
 
 	{"operator %d reads the Lease", operators, canObserve, observe},
-	{"operator %d decides to take the Lease over", operators, canTakeOver, decide(takingOver, nobody)},
+	{"operator %d decides to take the Lease over", operators, canTakeOver, decide(takingOver, noMember)},
 	{"operator %d decides that member 1 is the next holder", operators, canAssign(1), decide(assigning, 1)},
 	{"operator %d decides that member 2 is the next holder", operators, canAssign(2), decide(assigning, 2)},
 	{"operator %d decides to name member 1 as the successor", operators, canName(1), decide(naming, 1)},
@@ -80,7 +80,7 @@ func renew(_ *model, s *state, i int) {
 func canHandOver(m *model, s *state, i int) bool {
 	p := s.agents[i].program
 	due := p == ended || p == working && !m.obeys(handsOverAfter)
-	return due && canWrite(s, i, true) && s.lease.next != nobody && s.lease.epoch < lastEpoch
+	return due && canWrite(s, i, true) && s.lease.next != noMember && s.lease.epoch < lastEpoch
 }
 
 func handOver(_ *model, s *state, i int) {
@@ -103,7 +103,7 @@ func arrive(m *model, s *state, i int) {
 	l := s.lease
 	l.holder = r.to
 	if handsOver {
-		l.next, l.epoch = nobody, min(l.epoch+1, lastEpoch)
+		l.next, l.epoch = noMember, min(l.epoch+1, lastEpoch)
 	}
 	s.change(l)
 	if !r.orphan {
@@ -207,18 +207,18 @@ func (o *operator) decides() bool { return o.at == watching && o.current }
 func canTakeOver(m *model, s *state, k int) bool {
 	o := &s.operators[k]
 	due := o.watched >= leaseDuration || o.watched > 0 && !m.obeys(watchesWholeTime)
-	return o.decides() && due && s.lease.holder != nobody && s.lease.epoch < lastEpoch
+	return o.decides() && due && s.lease.holder != noMember && s.lease.epoch < lastEpoch
 }
 
 func canAssign(to slot) func(*model, *state, int) bool {
 	return func(_ *model, s *state, k int) bool {
-		return s.operators[k].decides() && s.lease.holder == nobody && s.agents[to-1].program != ended
+		return s.operators[k].decides() && s.lease.holder == noMember && s.agents[to-1].program != ended
 	}
 }
 
 func canName(to slot) func(*model, *state, int) bool {
 	return func(m *model, s *state, k int) bool {
-		open := s.lease.holder != nobody && s.lease.holder != to && s.lease.next != to
+		open := s.lease.holder != noMember && s.lease.holder != to && s.lease.next != to
 		return m.has(successors) && s.operators[k].decides() && open
 	}
 }

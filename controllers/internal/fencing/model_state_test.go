@@ -23,7 +23,7 @@ type state struct {
 // slot is the index of a member plus 1.
 type slot int8
 
-const nobody slot = 0
+const noMember slot = 0
 
 // lease is the Lease of an object.
 type lease struct {

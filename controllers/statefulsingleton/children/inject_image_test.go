@@ -17,13 +17,7 @@ import (
 // mounting returns a copy of the pod with the gate, on a cluster that supports image volumes.
 func mounting(t *testing.T, p *corev1.Pod, s *fixture.SingletonFixture) *corev1.Pod {
 	t.Helper()
-	around := fixture.Around()
-	around.ImageVolumes = true
-	p = p.DeepCopy()
-	if errs := children.Inject(p, &s.StatefulSingleton, around); len(errs) > 0 {
-		t.Fatalf("refused: %v", errs.ToAggregate())
-	}
-	return p
+	return fixture.InjectedIn(t, p, s, fixture.Mounting())
 }
 
 func gateVolumeOf(p *corev1.Pod) *corev1.Volume {
@@ -95,8 +89,7 @@ func TestS48NoEmptyDirIsDeclared(t *testing.T) {
 
 func TestS48AVolumeOfThatNameIsRefused(t *testing.T) {
 	p := fixture.Pod().Volume(v1.VolumeGate, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "theirs"}})
-	around := fixture.Around()
-	around.ImageVolumes = true
+	around := fixture.Mounting()
 	if errs := children.Inject(&p.Pod, &fixture.Singleton("db").StatefulSingleton, around); len(errs) != 1 || errs[0].Field != "spec.volumes[0].name" {
 		t.Errorf("the errors are %v", errs)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,22 @@ import (
 // Node returns a Node with only a name.
 func Node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// AddOldNode adds a Node that does not support image volumes, and waits until the operator has read it. remove does
+// the same without it.
+func (c *Cluster) AddOldNode(ctx context.Context) (remove func()) {
+	const afterRead = 11 * time.Second // the operator reads the Nodes at most every 10 s
+	old := Node("without-image-volumes")
+	old.Spec.Unschedulable = true
+	c.Put(ctx, old)
+	deleted := sync.OnceFunc(func() { c.Remove(context.WithoutCancel(ctx), old) })
+	c.Cleanup(deleted)
+	Sleep(ctx, afterRead)
+	return func() {
+		deleted()
+		Sleep(ctx, afterRead)
+	}
 }
 
 // Schedulable returns the names of the nodes that accept pods.

@@ -288,11 +288,7 @@ func keepsAgent(ctx context.Context, c *kit.Cluster) {
 
 // copiesAgent has a Node that does not support image volumes. Then an init container copies the agent.
 func copiesAgent(ctx context.Context, c *kit.Cluster) {
-	old := kit.Node("without-image-volumes")
-	old.Spec.Unschedulable = true
-	c.Put(ctx, old)
-	c.Cleanup(func() { c.Remove(context.WithoutCancel(ctx), old) })
-	kit.Sleep(ctx, 11*time.Second) // the operator reads the Nodes at most every 10 s, for other sets as well
+	c.AddOldNode(ctx)
 	d := postgreSQL(c).create(ctx, c)
 	d.grows(ctx)
 	c.Expect(d.set.Status.Agent.Mount).To(Equal(v1alpha1.AgentInitContainer))

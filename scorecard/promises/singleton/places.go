@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -195,16 +194,10 @@ func mountsGate(ctx context.Context, c *kit.Cluster) {
 		return
 	}
 	a.mounted(ctx, a.one(ctx))
-	old := kit.Node("without-image-volumes")
-	old.Spec.Unschedulable = true
-	c.Put(ctx, old)
-	remove := sync.OnceFunc(func() { c.Remove(context.WithoutCancel(ctx), old) })
-	c.Cleanup(remove)
-	kit.Sleep(ctx, 11*time.Second) // the webhook reads the Nodes at most every 10 s
+	remove := c.AddOldNode(ctx)
 	a.copied(ctx, a.handover(ctx, "a rollout beside an older Node", func(testimony.Run) { a.rollOut(ctx, d) }))
 	a.rolledOut(ctx, d)
 	remove()
-	kit.Sleep(ctx, 11*time.Second)
 	a.mounted(ctx, a.handover(ctx, "a rollout without it", func(testimony.Run) { a.rollOut(ctx, d) }))
 }
 
