@@ -6,8 +6,8 @@
 //	                              application when the container is stopped
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
 //
-// The types are etcd, galera, postgresql, rabbitmq and redis. A command that starts the application as primary can have the flag
-// --start=TIME.EPOCH before the names, see driver.Start.
+// The types are etcd, galera, postgresql, rabbitmq and redis. A command that starts the application as primary can
+// have the flag --start=TIME.EPOCH before the names, see driver.Start.
 //
 // Packages: driver has the interface that each application implements, and runs the commands. Each
 // application has a package, such as postgresql.

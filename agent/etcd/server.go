@@ -29,6 +29,7 @@ var servers = processes.Servers{processName}
 // Server is the driver for etcd.
 type Server struct {
 	driver.Member
+	driver.AllPrimaries
 	config settings.Config
 	log    *driver.Log
 }
@@ -48,7 +49,7 @@ func New(log *driver.Log) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Member: member, config: config, log: log}, nil
+	return &Server{Member: member, AllPrimaries: driver.AllPrimaries{Why: "etcd elects its leader: all members are primaries"}, config: config, log: log}, nil
 }
 
 // folder returns the folder in which etcd creates its own.
@@ -148,14 +149,3 @@ func (s *Server) Sequence(context.Context) (uint64, error) { return s.record().S
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	return s.record().Status(ctx, servers.Running, s.answers)
 }
-
-var errRoles = driver.Errorf(driver.NotConfigured, "etcd elects its leader: all members are primaries, and there are no commands secondary, promote and demote")
-
-// Secondary is not supported.
-func (s *Server) Secondary(context.Context, []string) error { return errRoles }
-
-// Promote is not supported.
-func (s *Server) Promote(context.Context) error { return errRoles }
-
-// Demote is not supported.
-func (s *Server) Demote(context.Context) error { return errRoles }

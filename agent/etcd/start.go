@@ -102,20 +102,7 @@ func (s *Server) Seed(ctx context.Context) error {
 
 // prepare returns the mark of a copy that is to be started. runs is true if it runs as a member already.
 func (s *Server) prepare(ctx context.Context) (m membership.Mark, runs bool, err error) {
-	m, err = s.record().Read()
-	if err != nil {
-		return m, false, err
-	}
-	running, err := servers.Running()
-	switch {
-	case err != nil:
-		return m, false, err
-	case running && m.IsMember():
-		return m, true, s.answers(ctx)
-	case running:
-		return m, false, membership.ErrIncomplete(m)
-	}
-	return m, false, s.record().CheckForeign(m)
+	return s.record().Prepare(servers.Running, func() error { return s.answers(ctx) })
 }
 
 // create creates a new cluster of this member. Until authentication is enabled, only this pod reaches it.

@@ -2,11 +2,10 @@ package etcd
 
 import (
 	"context"
-	"syscall"
 	"time"
 
+	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/files"
-	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 const (
@@ -27,11 +26,9 @@ func (s *Server) Stop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	processes.Signal(found, syscall.SIGTERM)
-	if processes.WaitUntil(endLimit, servers.Ended) {
+	if driver.Terminate(s.log, found, endLimit, servers.Ended) {
 		return nil
 	}
-	s.log.Printf("the server does not end: SIGKILL")
 	return s.kill()
 }
 

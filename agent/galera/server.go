@@ -27,6 +27,7 @@ var servers = processes.Servers{processName}
 // Server is the driver for MariaDB Galera.
 type Server struct {
 	driver.Member
+	driver.AllPrimaries
 	config        settings.Config
 	start         driver.Start
 	log           *driver.Log
@@ -56,7 +57,7 @@ func New(log *driver.Log, start driver.Start) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Member: member, config: config, start: start, log: log, address: address, localPassword: password}, nil
+	return &Server{Member: member, AllPrimaries: driver.AllPrimaries{Why: "all members of Galera are primaries"}, config: config, start: start, log: log, address: address, localPassword: password}, nil
 }
 
 // folder returns the data folder of MariaDB.
@@ -219,14 +220,3 @@ func (s *Server) checkForeign(m mark) error {
 	}
 	return err
 }
-
-var errRoles = driver.Errorf(driver.NotConfigured, "all members of Galera are primaries, and there are no commands secondary, promote and demote")
-
-// Secondary is not supported.
-func (s *Server) Secondary(context.Context, []string) error { return errRoles }
-
-// Promote is not supported.
-func (s *Server) Promote(context.Context) error { return errRoles }
-
-// Demote is not supported.
-func (s *Server) Demote(context.Context) error { return errRoles }

@@ -2,9 +2,9 @@ package galera
 
 import (
 	"context"
-	"syscall"
 	"time"
 
+	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -42,12 +42,8 @@ func (s *Server) Stop(context.Context) error {
 	if err != nil {
 		return err
 	}
-	processes.Signal(found, syscall.SIGTERM)
-	if processes.WaitUntil(endLimit, servers.Ended) {
-		return s.kill() // scripts can remain
-	}
-	s.log.Printf("the server does not end: SIGKILL")
-	return s.kill()
+	driver.Terminate(s.log, found, endLimit, servers.Ended)
+	return s.kill() // scripts can remain
 }
 
 func (s *Server) kill() error {

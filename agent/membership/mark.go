@@ -103,6 +103,25 @@ func (f File) Status(ctx context.Context, running func() (bool, error), answers 
 	}
 }
 
+// Prepare returns the mark of a copy with which a server is to be started. runs is true if a server of a member
+// runs with it already; answers returns an error if that one does not respond.
+func (f File) Prepare(running func() (bool, error), answers func() error) (m Mark, runs bool, err error) {
+	m, err = f.Read()
+	if err != nil {
+		return m, false, err
+	}
+	exists, err := running()
+	switch {
+	case err != nil:
+		return m, false, err
+	case exists && m.IsMember():
+		return m, true, answers()
+	case exists:
+		return m, false, ErrIncomplete(m)
+	}
+	return m, false, f.CheckForeign(m)
+}
+
 // ErrIncomplete returns the error of a server that runs with a copy of another state.
 func ErrIncomplete(m Mark) error {
 	return fmt.Errorf("the server runs, and is no complete member of the cluster: %s", m.State)

@@ -64,9 +64,12 @@ func (s Servers) Running() (bool, error) {
 }
 
 // Ended reports whether none of the processes exists. It returns false if that is unknown.
-func (s Servers) Ended() bool {
-	running, err := s.Running()
-	return err == nil && !running
+func (s Servers) Ended() bool { return Ended(s.List) }
+
+// Ended reports whether a function lists no process. It returns false if that is unknown.
+func Ended(list func() ([]Process, error)) bool {
+	found, err := list()
+	return err == nil && len(found) == 0
 }
 
 // Kill ends the processes with SIGKILL. It returns an error if the time expires before.

@@ -135,11 +135,8 @@ func (s *Server) join(ctx context.Context, to cluster) error {
 	if err := s.discardAs(mark); err != nil {
 		return err
 	}
-	if err := s.forget(ctx, to); err != nil {
-		return err
-	}
-	found, err := s.inspectCurrent(ctx, to.Host)
-	if err == nil && len(found.Nodes) == 1 {
+	without, err := s.forget(ctx, to)
+	if err == nil && len(without.Nodes) == 1 {
 		mark.Only = to.Host
 		err = s.record().Write(mark)
 	}
@@ -176,7 +173,8 @@ func (s *Server) addTo(ctx context.Context, to cluster) error {
 	if _, err := s.evaluate(ctx, s.node(), saveTables); err != nil {
 		return fmt.Errorf("save the tables: %w", err)
 	}
-	return s.confirm(ctx, to, true)
+	_, err := s.confirm(ctx, to, true)
+	return err
 }
 
 // saveTables is an expression that saves the tables of the server to disk. In one of them Raft registers the
@@ -184,28 +182,28 @@ func (s *Server) addTo(ctx context.Context, to cluster) error {
 // record as a member, would start as the only member of a new cluster.
 const saveTables = "lists:foreach(fun(Table) -> ok = dets:sync(Table) end, dets:all())."
 
-// confirm returns an error if no majority has confirmed that this member is listed, or that it is not. The
-// tools return when the leader has the change in its log.
-func (s *Server) confirm(ctx context.Context, to cluster, listed bool) error {
+// confirm returns the cluster, or an error if no majority has confirmed that this member is listed, or that it is
+// not. The tools return when the leader has the change in its log.
+func (s *Server) confirm(ctx context.Context, to cluster, listed bool) (cluster, error) {
 	found, err := s.inspectCurrent(ctx, to.Host)
 	if err == nil && found.lists(s.node()) != listed {
 		err = fmt.Errorf("after the change of the members, the members are %s", strings.Join(found.Nodes, ", "))
 	}
-	return err
+	return found, err
 }
 
-// forget removes the replicas on this node, and this node, from a cluster. The server must not serve clients.
-func (s *Server) forget(ctx context.Context, from cluster) error {
+// forget removes the replicas on this node, and this node, from a cluster, and returns the cluster without it. The
+// server must not serve clients.
+func (s *Server) forget(ctx context.Context, from cluster) (cluster, error) {
 	// forget_cluster_node also removes the replicas, but it removes the node if some remain.
 	if err := s.removeReplicas(ctx, from); err != nil {
-		return err
+		return from, err
 	}
-	if !from.lists(s.node()) {
-		return nil
-	}
-	_, err := s.run(ctx, from.node(), "forget_cluster_node", s.node())
-	if err != nil && !strings.Contains(err.Error(), "not in the cluster") {
-		return fmt.Errorf("remove this member from the cluster: %w", err)
+	if from.lists(s.node()) {
+		_, err := s.run(ctx, from.node(), "forget_cluster_node", s.node())
+		if err != nil && !strings.Contains(err.Error(), "not in the cluster") {
+			return from, fmt.Errorf("remove this member from the cluster: %w", err)
+		}
 	}
 	return s.confirm(ctx, from, false)
 }
@@ -278,7 +276,8 @@ func (s *Server) Leave(ctx context.Context, primaries []string) error {
 // leave removes this member from a cluster. With its data it must run, because the cluster may need its vote.
 func (s *Server) leave(ctx context.Context, m membership.Mark, from cluster) error {
 	if !m.IsMember() {
-		return s.forget(ctx, from)
+		_, err := s.forget(ctx, from)
+		return err
 	}
 	// An earlier call can have stopped it for clients.
 	if s.Ready(ctx) != nil {
@@ -302,7 +301,8 @@ func (s *Server) leave(ctx context.Context, m membership.Mark, from cluster) err
 	if _, err := s.run(ctx, s.node(), "stop_app"); err != nil {
 		return err
 	}
-	return s.forget(ctx, from)
+	_, err := s.forget(ctx, from)
+	return err
 }
 
 // drain closes the connections and the ports of this member, or opens the ports again. RabbitMQ's own drain would

@@ -35,6 +35,7 @@ const (
 // Server is the driver for RabbitMQ.
 type Server struct {
 	driver.Member
+	driver.AllPrimaries
 	config settings.Config
 	log    *driver.Log
 
@@ -57,7 +58,7 @@ func New(log *driver.Log) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Member: member, config: config, log: log}, nil
+	return &Server{Member: member, AllPrimaries: driver.AllPrimaries{Why: "all members of RabbitMQ are primaries"}, config: config, log: log}, nil
 }
 
 // folder returns the folder with all files of RabbitMQ.
@@ -189,14 +190,3 @@ func (s *Server) Sequence(context.Context) (uint64, error) { return s.record().S
 func (s *Server) Status(ctx context.Context) (driver.Code, error) {
 	return s.record().Status(ctx, s.running, s.answers)
 }
-
-var errRoles = driver.Errorf(driver.NotConfigured, "all members of RabbitMQ are primaries, and there are no commands secondary, promote and demote")
-
-// Secondary is not supported.
-func (s *Server) Secondary(context.Context, []string) error { return errRoles }
-
-// Promote is not supported.
-func (s *Server) Promote(context.Context) error { return errRoles }
-
-// Demote is not supported.
-func (s *Server) Demote(context.Context) error { return errRoles }

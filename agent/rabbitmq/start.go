@@ -108,28 +108,20 @@ func (s *Server) launch(ctx context.Context) error {
 
 // prepare returns the mark of a copy that is to be started. runs is true if it runs as a member already.
 func (s *Server) prepare(ctx context.Context) (m membership.Mark, runs bool, err error) {
-	m, err = s.record().Read()
-	if err == nil {
-		err = endTools()
-	}
-	if err != nil {
+	if err := endTools(); err != nil {
 		return m, false, err
 	}
-	running, err := s.running()
-	switch {
-	case err != nil:
-		return m, false, err
-	case running && m.IsMember():
+	m, runs, err = s.record().Prepare(s.running, func() error {
 		ctx, cancel := context.WithTimeout(ctx, hangLimit)
 		defer cancel()
-		return m, true, s.awaitAnswer(ctx)
-	case running:
-		return m, false, membership.ErrIncomplete(m)
-	case m.Member != "" && m.Member != s.node():
-		return m, false, driver.Errorf(driver.NotInstalled, "%s has data of %s, and this member is %s: to discard the data, delete the claim of %s",
+		return s.awaitAnswer(ctx)
+	})
+	isOther := m.Member != "" && m.Member != s.node()
+	if err == nil && !runs && isOther {
+		err = driver.Errorf(driver.NotInstalled, "%s has data of %s, and this member is %s: to discard the data, delete the claim of %s",
 			s.folder(), m.Member, s.node(), s.Name)
 	}
-	return m, false, s.record().CheckForeign(m)
+	return m, runs, err
 }
 
 // Seed starts the first member: with its data, or as a new cluster if it has none. It does not wait for

@@ -3,9 +3,9 @@ package rabbitmq
 import (
 	"context"
 	"slices"
-	"syscall"
 	"time"
 
+	"github.com/stateful-operator/stateful-operator/agent/driver"
 	"github.com/stateful-operator/stateful-operator/agent/files"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
@@ -35,15 +35,9 @@ func (s *Server) Stop(context.Context) error {
 	if len(found) == 0 {
 		return s.kill() // scripts
 	}
-	processes.Signal(found, syscall.SIGTERM)
-	ended := func() bool {
-		running, err := s.running()
-		return err == nil && !running
-	}
-	if processes.WaitUntil(endLimit, ended) {
+	if driver.Terminate(s.log, found, endLimit, func() bool { return processes.Ended(s.list) }) {
 		return nil
 	}
-	s.log.Printf("the server does not end: SIGKILL")
 	return s.kill()
 }
 
