@@ -1,16 +1,20 @@
-// Agent runs an application in the members of a ReplicatedStatefulSet. It is copied into pods with the
-// unmodified image of the application.
+// Agent runs an application in the members of a ReplicatedStatefulSet, or the program of a StatefulSingleton with
+// fencing by a Lease. It is copied into pods with the unmodified image of the application.
 //
 //	agent install DIR             copies itself to DIR/agent
 //	agent TYPE idle               is process 1 of a member: reaps processes, and stops the
 //	                              application when the container is stopped
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
+//	agent run --lease=NAME --duration=15s -- ARGV...
+//	                              is process 1 of a StatefulSingleton: runs ARGV while a Lease names
+//	                              its pod
+//	agent started                 reports whether process 1 has started ARGV, for a startupProbe
 //
 // The types are etcd, galera, postgresql, rabbitmq and redis. A command that starts the application as primary can
 // have the flag --start=TIME.EPOCH before the names, see driver.Start.
 //
 // Packages: driver has the interface that each application implements, and runs the commands. Each
-// application has a package, such as postgresql.
+// application has a package, such as postgresql. Package lease has the protocol of the Lease.
 package main
 
 import (
@@ -31,7 +35,13 @@ const (
 	usage = `usage: agent install DIR
        agent etcd|galera|postgresql|rabbitmq|redis idle
        agent etcd|galera|postgresql|rabbitmq|redis sequence|status|ready|seed|promote|demote|stop
-       agent etcd|galera|postgresql|rabbitmq|redis primary|secondary|leave NAME...`
+       agent etcd|galera|postgresql|rabbitmq|redis primary|secondary|leave NAME...
+       agent run --lease=NAME --duration=DURATION -- ARGV...
+       agent started
+
+agent run exits with the exit code of ARGV, or 128 plus the number of the signal that ended it or
+arrived before its start. Other exit codes: 125 the pod may not run ARGV any longer, 126 ARGV cannot
+be executed, 127 ARGV was not found`
 
 	programName = "agent"
 )
@@ -50,6 +60,12 @@ func main() { os.Exit(int(obey(os.Args[1:]))) }
 func obey(args []string) driver.Code {
 	if len(args) == 2 && args[0] == "install" {
 		return install(args[1])
+	}
+	if len(args) == 1 && args[0] == "started" {
+		return started()
+	}
+	if len(args) > 0 && args[0] == "run" {
+		return run(args[1:])
 	}
 	if len(args) < 2 || applications[args[0]] == nil {
 		return misused()

@@ -28,7 +28,7 @@ type search struct {
 
 type edge struct{ from, to int32 }
 
-var moves = slices.Concat(users, kubelets, machines, passes())
+var moves = slices.Concat(users, kubelets, machines, agents, passes())
 
 // explore visits all reachable states, breadth first, and stops at a broken one. It returns
 // the index of the broken state, or -1.

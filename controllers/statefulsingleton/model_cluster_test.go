@@ -45,6 +45,7 @@ const (
 	aPod who = iota
 	aNode
 	anObject
+	aLease
 	anOperator
 	anOperatorOnAPod
 )
@@ -60,6 +61,7 @@ func (m *model) turns() (all [anOperatorOnAPod + 1][]turn) {
 	for i := range m.objects {
 		all[anObject] = append(all[anObject], turn{objectAt: int8(i)})
 	}
+	all[aLease] = []turn{{}}
 	for op := range m.operators {
 		by := turn{op: int8(op), objectAt: int8(op % m.objects)}
 		all[anOperator] = append(all[anOperator], by)
@@ -77,7 +79,9 @@ func (mv *move) say(by turn) string {
 
 // Moves of users and controllers, and the API server's reactions.
 var users = []move{
-	{"pod POD is created with the gate", aPod, view.canMakeGated, func(v view) { v.makeGated(noGrant) }, mishap},
+	{"pod POD is created with the gate", aPod, view.canMakeGate, func(v view) { v.makeGated(noGrant) }, mishap},
+	{"pod POD is created with an agent", aPod, view.canMakeLeased, view.makeLeased, mishap},
+	{"the Lease is deleted", aLease, view.canLoseLease, view.loseLease, mishap},
 	{"pod POD is created with the gate and the grant of an older pod", aPod, view.canCopy, func(v view) { v.makeGated(foreignGrant) }, mishap},
 	{"pod POD is created without the gate", aPod, view.canMakeUngated, view.makeUngated, mishap},
 	{"pod POD is deleted", aPod, view.canDelete, view.delete, mishap},
@@ -94,6 +98,11 @@ var users = []move{
 
 func (v view) canMakeGated() bool {
 	return *v.pod() == pod{} && (v.s.objects[0].made || v.s.objects[1].made)
+}
+
+// canMakeGate reports whether a pod without an agent can be created.
+func (v view) canMakeGate() bool {
+	return v.canMakeGated() && (!v.m.has(leases) || v.m.has(mixed))
 }
 
 func (v view) canCopy() bool { return v.m.has(copies) && v.canMakeGated() }
@@ -209,7 +218,7 @@ func (v view) deleteObject() {
 
 func (s *state) someWaits() bool {
 	for i := range s.pods {
-		if s.pods[i].waiting() {
+		if s.pods[i].waiting() && !s.isLeaseHolder(i) {
 			return true
 		}
 	}

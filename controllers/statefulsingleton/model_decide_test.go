@@ -9,7 +9,7 @@ func (v view) stopped() bool {
 		return p.shown == terminated && !v.m.obeys(stoppedNeedsPhase)
 	case p.shown == nothing:
 		// The kubelet refused the pod before it ran, unless it ran once.
-		return p.phase == ended && !p.kept && p.grant != ownGrant && (p.gated || !v.m.obeys(stoppedNeedsStatuses)) ||
+		return p.phase == ended && !p.kept && !v.granted() && (p.gated || !v.m.obeys(stoppedNeedsStatuses)) ||
 			!v.m.obeys(stoppedNeedsContainers)
 	case p.shown == up:
 		return !v.m.obeys(stoppedNeedsContainers)
@@ -46,7 +46,8 @@ func (v view) isHolder() bool { return v.holder() == slot(v.i+1) }
 
 // seen reports whether the pod is listed or is read by the holder's name.
 func (v view) seen() bool {
-	return v.listed() || v.isHolder() && v.pod().made && v.m.obeys(holderByName)
+	named := v.isHolder() || v.process().seen.holder == slot(v.i+1)
+	return v.listed() || named && v.pod().made && v.m.obeys(holderByName)
 }
 
 func (v view) mayRun() bool {
@@ -54,6 +55,8 @@ func (v view) mayRun() bool {
 	switch {
 	case !v.seen() || v.stopped() || v.fenced():
 		return false
+	case p.leased: // the finalizer proves nothing, because the Lease decides
+		return v.agentMayRun() || v.isHolder() && v.lives()
 	case p.grant == ownGrant && v.m.obeys(grantedCount):
 		return true
 	case p.kept && v.m.obeys(grantedCount):
@@ -78,6 +81,9 @@ func (v view) isNext() bool {
 		return false
 	}
 	blockers := 0
+	if v.unseenMayRun() {
+		blockers = 2
+	}
 	for i := range v.m.pods {
 		if v.of(i).mayRun() {
 			blockers++
@@ -92,13 +98,24 @@ func (v view) starts() bool {
 	return !stops && (v.object().settled || !v.m.obeys(settles))
 }
 
-func (v view) mayGrant() bool { return v.starts() && v.isNext() }
+func (v view) mayGrant() bool {
+	if v.pod().leased && !v.process().seen.made {
+		return false
+	}
+	return v.starts() && v.isNext()
+}
 
 func (v view) mayComplete() bool {
-	return v.isHolder() && v.mayRun() && v.pod().grant != ownGrant && v.lives()
+	if v.pod().leased {
+		return v.mayCompleteLease()
+	}
+	return v.isHolder() && v.mayRun() && v.pod().grant != ownGrant && v.lives() && v.freesLease()
 }
 
 func (v view) mayAdopt() bool {
+	if v.pod().leased && v.m.obeys(adopts) {
+		return v.mayAdoptLeased()
+	}
 	if !v.m.obeys(adopts) || !v.mayRun() || v.pod().grant != ownGrant {
 		return false
 	}
@@ -108,7 +125,7 @@ func (v view) mayAdopt() bool {
 
 func (v view) mayProtect() bool {
 	p := v.pod()
-	named := v.isHolder() && p.grant != ownGrant
+	named := v.isHolder() && !v.granted()
 	due := !p.kept && (v.m.obeys(protects) || p.unwatched)
 	return due && v.mayRun() && !p.dying && !named
 }
@@ -129,7 +146,7 @@ func (v view) mayEnd() bool {
 	for i := range v.m.pods {
 		of := v.of(i)
 		overlooked := of.isHolder() && !v.m.obeys(objectStaysForHolder)
-		if of.pod().waiting() && !overlooked {
+		if of.pod().waiting() && !of.granted() && !overlooked {
 			return false
 		}
 	}
@@ -140,7 +157,7 @@ func (v view) mayLoose() bool { return v.mayEnd() && v.listed() && v.pod().kept 
 
 // mayFree reports whether the object may end and all pods are released.
 func (v view) mayFree() bool {
-	if v.process().at != readObject {
+	if !v.hasRead() {
 		return false
 	}
 	for i := range v.m.pods {

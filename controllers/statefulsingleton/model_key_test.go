@@ -3,7 +3,7 @@ package statefulsingleton_test
 import "slices"
 
 // key is a compact encoding of a state.
-type key [2]uint64
+type key [3]uint64
 
 // renaming is a permutation of equivalent actors: pods of one node, and operators, with
 // their objects if there are two.
@@ -62,9 +62,9 @@ func (s *state) key(r *renaming) key {
 		rest = rest<<6 | is(o.made)<<5 | is(o.settled)<<4 | is(o.dying)<<3 | is(o.younger)<<2 | r.slots[o.holder]
 	}
 	for _, from := range r.operators {
-		rest = rest<<13 | s.operators[from].bits(r)
+		rest = rest<<14 | s.operators[from].bits(r)
 	}
-	return key{pods, rest}
+	return key{pods, rest, s.leaseBits(r)}
 }
 
 const podBits = 20

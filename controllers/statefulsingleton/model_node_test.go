@@ -39,10 +39,16 @@ func (v view) start() {
 func (v view) canOpen() bool {
 	p := v.pod()
 	opens := p.grant == ownGrant || p.grant == foreignGrant && !v.m.obeys(gateAsksForUID)
+	if p.leased {
+		opens = opens || v.canRenew()
+	}
 	return v.connected() && p.program == waits && opens
 }
 
-func (v view) open() { v.pod().program = working }
+func (v view) open() {
+	v.pod().program = working
+	v.renew()
+}
 
 func (v view) canCrash() bool { return v.m.has(crashes) && v.pod().program == working }
 
@@ -55,7 +61,10 @@ func (v view) crash() {
 
 // canRestart reports whether the kubelet can restart the program in place, with or without
 // a connection to the API server. Its gate reads the same grant again.
-func (v view) canRestart() bool { return v.pod().program == crashed && v.kubeletRuns() }
+func (v view) canRestart() bool {
+	renews := !v.pod().leased || v.connected() && v.canRenew() || !v.m.obeys(renewsFirst)
+	return v.pod().program == crashed && v.kubeletRuns() && renews
+}
 
 func (v view) canStop() bool {
 	p := v.pod()

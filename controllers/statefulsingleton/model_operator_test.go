@@ -12,6 +12,7 @@ var decisions = []struct {
 }{
 	{"will set pod POD as holder", view.mayGrant, writeHolder},
 	{"will grant pod POD, the holder", view.mayComplete, writeGrant},
+	{"will name pod POD as successor", view.mayNameNext, writeNext},
 	{"will adopt pod POD", view.mayAdopt, writeAdopted},
 	{"will add the finalizer to pod POD", view.mayProtect, writeFinalizer},
 	{"will remove the finalizer of pod POD", view.mayRelease, writeRelease},
@@ -27,6 +28,10 @@ var writes = []struct {
 }{
 	{"sets the holder", writeHolder, view.nameHolder, helps},
 	{"sets the holder, and does not get the response", writeHolder, view.adoptTarget, mishap},
+	{"creates the Lease", writeNewLease, view.createLease, helps},
+	{"writes the Lease", writeLease, view.assignLease, helps},
+	{"names the successor", writeNext, view.nameNext, helps},
+	{"takes the Lease over", writeTakeover, view.takeOver, helps},
 	{"grants", writeGrant, view.grantTarget, helps},
 	{"adopts", writeAdopted, view.adoptTarget, helps},
 	{"adds the finalizer", writeFinalizer, view.protectTarget, helps},
@@ -41,6 +46,9 @@ var writes = []struct {
 func passes() []move {
 	all := []move{
 		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
+		{"OPERATOR reads the Lease", anOperator, view.canReadLease, view.readLease, helps},
+		{"OPERATOR will create the Lease", anOperator, view.mayCreateLease, willDo(writeNewLease), helps},
+		{"OPERATOR will take the Lease over", anOperator, view.mayTakeOver, willDo(writeTakeover), helps},
 		{"OPERATOR reads the pods, and will remove the finalizer of the object", anOperator, view.mayFree, view.willFree, helps},
 		{"OPERATOR crashes, or aborts", anOperator, func(v view) bool { return v.process().at != idle }, view.die, helps},
 		// Without a rule:
@@ -50,7 +58,7 @@ func passes() []move {
 		{"OPERATOR reads the object and the pod of its holder", anOperator, view.canReadObjectLast, view.readObjectLast, mishap},
 	}
 	for _, d := range decisions {
-		may := func(v view) bool { return v.process().at == readObject && d.may(v) }
+		may := func(v view) bool { return v.hasRead() && d.may(v) }
 		all = append(all, move{"OPERATOR reads the pods, and " + d.words, anOperatorOnAPod, may, intends(d.write), helps})
 	}
 	for _, w := range writes {
@@ -63,7 +71,7 @@ func passes() []move {
 func (v view) canReadObject() bool { return v.process().at == idle && v.object().made }
 
 func (v view) readObject() {
-	*v.process() = process{at: readObject, holder: v.object().holder, newest: true}
+	*v.process() = process{at: readObject, holder: v.object().holder, newest: true, seen: sight{used: v.object().leased}}
 	if !v.m.obeys(nodesReadLast) {
 		for n := range v.m.nodes {
 			if v.s.nodes[n].word == outOfService {
@@ -76,7 +84,11 @@ func (v view) readObject() {
 // intends ends the reads of a pass. From now on only the intended write is known.
 func intends(at step) func(view) {
 	return func(v view) {
-		*v.process() = process{at: at, target: slot(v.i + 1), newest: v.process().newest, same: true}
+		o, next, agent := v.process(), at, v.pod().leased
+		if at == writeGrant && v.needsLease(agent) {
+			next = writeHolder // again, because the object may have changed before the Lease was read
+		}
+		*o = process{at: next, target: slot(v.i + 1), newest: o.newest, same: true, seen: sight{made: o.seen.made, same: o.seen.same}, agent: agent}
 	}
 }
 
@@ -122,12 +134,16 @@ func (v view) nameHolder() {
 	o := v.process()
 	if v.object().made {
 		v.object().holder = o.target
+		v.object().leased = v.object().leased || o.seen.made
 		if o.gone {
 			v.object().holder = noPod
 		}
 		v.s.touchObject(v.m, v.objectAt)
 	}
-	*o = process{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
+	*o = process{at: writeGrant, target: o.target, same: o.same, gone: o.gone, seen: o.seen, agent: o.agent}
+	if v.needsLease(o.agent) {
+		o.at = writeLease
+	}
 }
 
 // adoptTarget makes the first write of a grant without the second.
@@ -176,14 +192,15 @@ func (v view) revokeTarget() {
 func (v view) looseTarget() {
 	p := v.target()
 	p.kept = false
-	p.unwatched = p.unwatched || v.object().dying || !v.object().made
+	p.unwatched = !p.leased && (p.unwatched || v.object().dying || !v.object().made)
 }
 
 // freeObject removes the object. Its pods are unwatched until a later object adds its
 // finalizer.
 func (v view) freeObject() {
 	for i := range v.s.pods {
-		if p := &v.s.pods[i]; p.made && (p.kept || p.grant == ownGrant || !p.gated) {
+		v.s.pods[i].older = v.s.pods[i].leased
+		if p := &v.s.pods[i]; p.made && !p.leased && (p.kept || p.grant == ownGrant || !p.gated) {
 			p.unwatched = true
 		}
 	}

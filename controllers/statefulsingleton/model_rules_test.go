@@ -66,6 +66,13 @@ var rows = []struct {
 	{name: "the deletion of an object removes finalizers by UID alone", m: twoOperators(deletions|forced, looseBoundToVersion)},
 	{name: "pods without an object are released one after another, without a lock", m: twoOperators(deletions, orphansWait)},
 
+	{name: "the Lease is assigned without its resourceVersion", m: twoOperators(leases|successors, assignmentBound)},
+	{name: "the Lease is taken over without its resourceVersion", m: oneOperator(leases, takeoverBound)},
+	{name: "a pod without an agent is granted without a write of the Lease", m: twoOperators(leases|mixed|forced, grantFollowsLease)},
+	{name: "a Lease that was recreated has no holder", m: oneOperator(leases|lostLeases, newLeaseWaits)},
+	{name: "a holder of the Lease whose pod is missing does not count", m: oneOperator(leases|forced, unseenHolderCounts)},
+	{name: "an agent starts its program again without a renewal", m: oneOperator(leases|crashes, renewsFirst)},
+
 	{name: "a pod that no finalizer kept counts after it was force deleted", m: oneOperator(ungated|forced, lostUncounted)},
 	{name: "a pod that a deleted object released counts after it was force deleted", m: oneOperator(deletions|forced, lostUncounted)},
 }

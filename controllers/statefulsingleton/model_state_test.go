@@ -11,6 +11,7 @@ type state struct {
 	nodes     [2]node
 	objects   [2]object
 	operators [2]process
+	lease     lease
 }
 
 type pod struct {
@@ -24,6 +25,8 @@ type pod struct {
 	phase  phase
 	shown  shown // the last reported container statuses
 	labels labels
+	leased bool // an agent runs the program, see model_lease_test.go
+	older  bool // created before the present object
 
 	// On the node, regardless of the API server.
 	program program
@@ -107,6 +110,7 @@ type object struct {
 	dying   bool // deletionTimestamp is set; our finalizer keeps it
 	younger bool // than another object with an overlapping selector, by creationTimestamp
 	holder  slot
+	leased  bool // a holder was named while there was a Lease
 }
 
 // slot identifies a pod by its UID: the index in state.pods, plus 1. A pod that was removed
@@ -124,6 +128,8 @@ type process struct {
 	same   bool  // the target still has the resourceVersion that was read
 	gone   bool  // the target was removed from the API server; another pod may have its name
 	fenced uint8 // Nodes that were read as fenced, if a rule is broken
+	seen   sight
+	agent  bool // an agent runs the program of the target
 }
 
 type step uint8
@@ -142,6 +148,11 @@ const (
 	writeLoose
 	writeFree
 	writeLetGo
+	readLease
+	writeNewLease
+	writeLease
+	writeNext
+	writeTakeover
 )
 
 // rule is a rule that the model can drop.
@@ -183,23 +194,33 @@ const (
 	orphansWait                             // no pod is granted without an object
 	refusedAreDeleted                       // a user deletes pods that a kubelet refused
 	lostUncounted                           // not a rule: see pod.unwatched
+	assignmentBound                         // the Lease is assigned with the resourceVersion that was read
+	takeoverBound                           // and taken over
+	grantFollowsLease                       // a grant is written after the Lease, if there is one
+	newLeaseWaits                           // a recreated Lease has an unknown holder
+	unseenHolderCounts                      // a holder of the Lease that is not among the pods may run
+	renewsFirst                             // an agent starts its program only after a renewal
 )
 
 // fault is something that can happen in a world. In other worlds it does not happen.
 type fault uint16
 
 const (
-	crashes   fault = 1 << iota // of programs, which their kubelets restart
-	forced                      // pods are force deleted
-	ungated                     // pods without the gate are created while nothing rejects them
-	copies                      // pods are created with another pod's grant
-	relabels                    // labels are edited where the guard allows it
-	unguarded                   // labels are edited at any time
-	refusals                    // a kubelet refuses a pod that is bound to its node
-	deletions                   // of the object, which is then recreated
-	outages                     // of nodes
-	lateTaint                   // the taint is removed when the machine is on again, as Kubernetes documents
-	skew                        // creationTimestamps do not show which object is older
+	crashes    fault = 1 << iota // of programs, which their kubelets restart
+	forced                       // pods are force deleted
+	ungated                      // pods without the gate are created while nothing rejects them
+	copies                       // pods are created with another pod's grant
+	relabels                     // labels are edited where the guard allows it
+	unguarded                    // labels are edited at any time
+	refusals                     // a kubelet refuses a pod that is bound to its node
+	deletions                    // of the object, which is then recreated
+	outages                      // of nodes
+	lateTaint                    // the taint is removed when the machine is on again, as Kubernetes documents
+	leases                       // agents run programs
+	mixed                        // and pods with the gate alone are created beside them
+	successors                   // operators name successors in the Lease
+	lostLeases                   // a user deletes the Lease
+	skew                         // creationTimestamps do not show which object is older
 )
 
 // model is a world, and the rules that it drops.
@@ -273,17 +294,18 @@ func (s *state) remove(m *model, i int8) {
 		}
 	}
 	p := &s.pods[i]
-	running := p.program == working || p.program == crashed
+	running := p.program == working || p.program == crashed || p.leased && p.program == waits
 	if !running || p.unwatched && m.obeys(lostUncounted) {
 		s.free(i)
 		return
 	}
-	*p = pod{program: p.program, beside: p.beside}
+	*p = pod{program: p.program, beside: p.beside, leased: p.leased, older: p.older}
 }
 
 // free prepares the slot for a pod with a new UID.
 func (s *state) free(i int8) {
 	s.pods[i] = pod{}
+	s.forgetLeaseOf(i)
 	for k := range s.pods {
 		s.pods[k].beside &^= 1 << i
 	}
@@ -307,7 +329,12 @@ func (o *process) hopeless(m *model, s *state) bool {
 	}
 	bound := !o.gone || !m.obeys(grantBoundToUID)
 	switch o.at {
+	case writeNewLease, writeLease, writeNext, writeTakeover:
+		return o.leaseRefused(m, s)
 	case writeHolder:
+		if o.agent {
+			return !o.newest && m.obeys(lock)
+		}
 		return !o.newest && m.obeys(lock) || !bound
 	case writeAdopted:
 		return !o.newest && m.obeys(lock) || o.gone

@@ -1,6 +1,10 @@
 package statefulsingleton_test
 
-import "testing"
+import (
+	"flag"
+	"slices"
+	"testing"
+)
 
 // A full check of the protocol in doc.go as a model. docs/decisions/0006 describes its
 // scope. model_state_test.go contains the state. model_cluster_test.go, model_node_test.go
@@ -24,11 +28,29 @@ var worlds = []model{
 	{name: "a node fails, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: outages},
 	{name: "a node fails, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1, faults: outages | ungated},
 	{name: "no guard against changes of labels", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | crashes | unguarded},
+	{name: "agents", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | forced | crashes},
+	{name: "agents, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | mixed},
+	{name: "agents, and a user deletes the Lease", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | lostLeases | crashes},
+	{name: "agents, and kubelets reject pods", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | refusals | forced},
+	{name: "agents, the object is recreated", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | deletions},
+	{name: "agents, a node fails", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | outages},
 	{name: "overlapping selectors", pods: 2, nodes: 1, objects: 2, operators: 2, faults: forced | skew},
 }
 
+// largeWorlds are searched by `make mutants`, because each takes a minute.
+var largeWorlds = []model{
+	{name: "three agents", pods: 3, nodes: 1, objects: 1, operators: 1, faults: leases | successors},
+	{name: "agents with successors, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | successors},
+}
+
+var searchLarge = flag.Bool("large", false, "search the large worlds of the model, too")
+
 func TestModelHolds(t *testing.T) {
-	for _, m := range worlds {
+	all := worlds
+	if *searchLarge {
+		all = slices.Concat(worlds, largeWorlds)
+	}
+	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			x, at := m.explore(true)

@@ -1,0 +1,327 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+)
+
+// Exit codes of process 1. Otherwise it exits with the exit code of the program.
+const (
+	ExitFailure       = 1
+	ExitFenced        = 125 // the container may not run the program any longer
+	ExitCannotExecute = 126
+	ExitNotFound      = 127
+	exitSignal        = 128 // plus the number of the signal, as in shells
+)
+
+const (
+	lookWaiting = 250 * time.Millisecond // for a start grant
+	lookRunning = time.Second
+	remindEvery = time.Minute
+)
+
+// Config configures a run.
+type Config struct {
+	Name     string // of the Lease
+	Duration time.Duration
+	Path     string // of the program
+	Argv     []string
+	Folders  Folders
+	Log      *Log
+}
+
+// answer is the response to a request.
+type answer struct {
+	operation Operation
+	lease     Lease
+	err       error
+}
+
+// runner executes the steps of a Holder. One goroutine owns it.
+type runner struct {
+	Config
+	holder   *Holder
+	client   *client
+	watcher  *watcher
+	watchdog *watchdog
+	signals  signals
+	lease    string // namespace and name
+	began    time.Duration
+
+	answers chan answer
+	cancel  context.CancelFunc // of the current request
+	killed  chan bool
+	look    *time.Ticker
+	remind  *time.Ticker
+
+	pid  int // of the program, or 0
+	code int // of the program
+	// problem is the last error that was logged.
+	problem string
+}
+
+// Run runs a program as process 1 of a container while the Lease names the pod, and returns the exit code. It
+// does not return when the container must end at once.
+func Run(config Config) int {
+	caught := catchSignals()
+	defer config.Log.Flush()
+	klog.SetLogger(logr.Discard()) // it would write to the log of the program, and wait
+	r, err := newRunner(config, caught)
+	if err != nil {
+		config.Log.Printf("%v", err)
+		return ExitFailure
+	}
+	config.Log.Printf("waiting for Lease %s as %s", r.lease, r.holder.identity)
+	return r.run()
+}
+
+func newRunner(config Config, caught signals) (*runner, error) {
+	self, err := config.Folders.readPod()
+	if err != nil {
+		return nil, fmt.Errorf("read the identity of the pod: %w", err)
+	}
+	server, err := serverAddress()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(server, config.Folders, self.namespace, config.Name, config.Duration)
+	if err != nil {
+		return nil, fmt.Errorf("configure the client: %w", err)
+	}
+	if err := setComm(commWaiting); err != nil {
+		return nil, err
+	}
+	r := &runner{
+		Config: config, holder: NewHolder(self.identity(), config.Duration), client: client,
+		watcher: &watcher{client: client}, signals: caught, lease: self.namespace + "/" + config.Name,
+		began: sinceBoot(), answers: make(chan answer, 1), cancel: func() {}, killed: make(chan bool, 1),
+		look: time.NewTicker(lookWaiting), remind: time.NewTicker(remindEvery),
+	}
+	r.watchdog, err = newWatchdog(func() { fence(config.Log, reasonExpired) })
+	return r, err
+}
+
+// fence ends the container at once: the kernel kills all its processes with process 1. It is called by the
+// watchdog too.
+func fence(log *Log, reason string) {
+	log.Printf("%s: ends the container", reason)
+	log.Flush()
+	os.Exit(ExitFenced)
+}
+
+func (r *runner) run() int {
+	r.lookForGrant()
+	for {
+		step := r.holder.Next(sinceBoot())
+		var code int
+		var done bool
+		switch step.Operation {
+		case Wait:
+			code, done = r.wait(step.At)
+		case Start:
+			code, done = r.start()
+		case Fence:
+			fence(r.Log, step.Reason)
+		case Finish:
+			code, done = r.code, true
+		default:
+			r.send(step)
+		}
+		if done {
+			return code
+		}
+	}
+}
+
+// wait handles one event. It returns an exit code if the container must end.
+func (r *runner) wait(until time.Duration) (code int, done bool) {
+	timer := time.NewTimer(until - sinceBoot())
+	defer timer.Stop()
+	select {
+	case a := <-r.answers:
+		r.answered(a)
+	case c := <-r.watcher.changes:
+		r.changed(c)
+	case s := <-r.signals.forwarded:
+		return r.signaled(s)
+	case <-r.signals.child:
+		r.reap()
+	case all := <-r.killed:
+		return r.ended(all)
+	case <-r.look.C:
+		r.lookForGrant()
+	case <-r.remind.C:
+		r.logWait()
+	case <-timer.C:
+	}
+	return 0, false
+}
+
+// send sends a request. Its age is measured from the moment before.
+func (r *runner) send(step Step) {
+	ctx, cancel := context.WithTimeout(context.Background(), step.Timeout)
+	r.cancel = cancel
+	known := r.holder.Known()
+	r.holder.Sent(step.Operation, sinceBoot())
+	go func() {
+		defer cancel()
+		lease, err := r.client.request(ctx, step.Operation, known)
+		r.answers <- answer{step.Operation, lease, err}
+	}()
+}
+
+func (r *runner) answered(a answer) {
+	outcome, before := outcomeOf(a.err), r.holder.Known().Version
+	r.holder.Answered(outcome, a.lease, sinceBoot())
+	r.logProblem(a, outcome)
+	if outcome != Succeeded {
+		return
+	}
+	if a.operation == Renew && r.holder.IsRunning() {
+		r.arm()
+	}
+	if a.operation == HandOver {
+		r.Log.Printf("handed over Lease %s to %s (epoch %d)", r.lease, a.lease.Holder, a.lease.Epoch)
+	}
+	missed := a.operation == Get && a.lease.Version != before && a.lease.Version != r.watcher.reported
+	if missed || !r.watcher.isActive() {
+		r.watcher.start(a.lease.Version)
+	}
+}
+
+// arm sets the watchdog to the deadline. Without a watchdog, the program must not run. After the deadline, the
+// watchdog has expired already.
+func (r *runner) arm() {
+	if err := r.watchdog.arm(r.holder.Deadline()); err != nil {
+		fence(r.Log, err.Error())
+	}
+}
+
+func (r *runner) changed(c change) {
+	now := sinceBoot()
+	pause := r.watcher.take(c)
+	switch {
+	case c.ended != nil:
+		r.holder.Unwatched(now + pause)
+	case c.deleted:
+		r.holder.Unwatched(now)
+	default:
+		r.holder.Changed(c.version, c.holder, now)
+	}
+}
+
+// signaled forwards a signal to the program. A program that was not started is not started any more.
+func (r *runner) signaled(s os.Signal) (code int, done bool) {
+	switch {
+	case r.pid > 0:
+		if s, ok := s.(syscall.Signal); ok {
+			_ = syscall.Kill(r.pid, s) // it may have ended
+		}
+	case r.holder.IsWaiting():
+		r.Log.Printf("received signal %d (%s) while waiting: the program was not started", numberOf(s), s)
+		return exitSignal + numberOf(s), true
+	}
+	return 0, false
+}
+
+// start starts the program. The watchdog is armed before.
+func (r *runner) start() (code int, done bool) {
+	select {
+	case s := <-r.signals.forwarded:
+		return r.signaled(s)
+	default:
+	}
+	environment, waited := environment(), (sinceBoot() - r.began).Round(time.Millisecond)
+	if !r.holder.IsReleased() {
+		r.arm()
+		epoch := r.holder.Known().Epoch
+		environment = withLease(environment, r.lease, epoch)
+		r.Log.Printf("holds Lease %s (epoch %d) after %s: starts the program", r.lease, epoch, waited)
+	}
+	pid, err := start(r.Path, r.Argv, environment)
+	if err != nil {
+		r.Log.Printf("%v", err)
+		return ExitCannotExecute, true
+	}
+	r.pid = pid
+	r.holder.Started()
+	r.look.Reset(lookRunning)
+	if err := setComm(commRunning); err != nil {
+		r.Log.Printf("%v", err)
+	}
+	return 0, false
+}
+
+// reap releases the children that have ended. When the program is one of them, all other processes are killed.
+// Renewals continue meanwhile.
+func (r *runner) reap() {
+	reap(func(pid int, status syscall.WaitStatus) {
+		if pid != r.pid {
+			return
+		}
+		r.pid, r.code = 0, exitCode(status)
+		go func() { r.killed <- killRest() }()
+	})
+}
+
+// ended is called when the other processes were killed. If some remain, the end of process 1 is the only proof.
+func (r *runner) ended(all bool) (code int, done bool) {
+	if !all {
+		r.Log.Printf("processes remain %s after SIGKILL: ends the container", killLimit)
+		return r.code, true
+	}
+	r.holder.Ended(sinceBoot())
+	r.cancel()
+	return 0, false
+}
+
+// lookForGrant releases the program from the Lease if there is a start grant: its object was deleted.
+func (r *runner) lookForGrant() {
+	if r.holder.IsReleased() {
+		return
+	}
+	epoch := r.Folders.grant()
+	if epoch == "" {
+		return
+	}
+	if err := r.watchdog.disarm(); err != nil {
+		r.Log.Printf("%v", err)
+		return
+	}
+	r.holder.Release()
+	r.cancel()
+	r.watcher.stop()
+	r.look.Stop()
+	r.Log.Printf("received start grant %s: runs the program without the Lease from now on", epoch)
+}
+
+func (r *runner) logWait() {
+	if !r.holder.IsWaiting() {
+		r.remind.Stop()
+		return
+	}
+	r.Log.Printf("still waiting for Lease %s after %s; its holder is %q", r.lease,
+		(sinceBoot() - r.began).Round(time.Second), r.holder.Known().Holder)
+}
+
+// logProblem logs an error if it differs from the last one.
+func (r *runner) logProblem(a answer, outcome Outcome) {
+	names := map[Operation]string{Get: "read", Renew: "renew", HandOver: "hand over"}
+	text := ""
+	if outcome == Failed {
+		text = fmt.Sprintf("cannot %s Lease %s: %s", names[a.operation], r.lease, describe(a.err))
+	}
+	if text != "" && text != r.problem {
+		r.Log.Printf("%s", text)
+	}
+	if text == "" && r.problem != "" && outcome == Succeeded {
+		r.Log.Printf("the API server responds again")
+	}
+	r.problem = text
+}
