@@ -56,7 +56,7 @@ func (v view) mayRun() bool {
 	case !v.seen() || v.stopped() || v.fenced():
 		return false
 	case p.leased: // the finalizer proves nothing, because the Lease decides
-		return v.agentMayRun() || v.isHolder() && v.lives()
+		return v.agentMayRun() || v.isHolder() && v.lives() && v.process().seen.pending
 	case p.grant == ownGrant && v.m.obeys(grantedCount):
 		return true
 	case p.kept && v.m.obeys(grantedCount):

@@ -2,8 +2,8 @@ package statefulsingleton_test
 
 // The Lease of pods whose program an agent runs, as one more proof that a program has ended. The model in
 // controllers/internal/fencing has clocks and networks, and shows that a takeover which is bound to a Lease that has
-// not changed for its duration finds no program of an agent running. Here a takeover ends these programs, and a
-// renewal takes no time. A renewal that changes the Lease between a read and a write of an operator is an operator
+// not changed for its duration finds no program of an agent running. Here a write that is bound to such a Lease
+// ends these programs, and a renewal takes no time. A renewal that changes the Lease between a read and a write of an operator is an operator
 // that aborts.
 
 // lease is the Lease of an object.
@@ -20,6 +20,8 @@ type sight struct {
 	holder      slot
 	same        bool // the Lease still has the resourceVersion that was read
 	used        bool // the object has had a holder while there was a Lease
+	pending     bool // the Lease has not been written since the holder was named
+	expired     bool // it has not changed for its duration
 }
 
 var agents = []move{
@@ -55,6 +57,20 @@ func (s *state) forgetLeaseOf(i int8) {
 	}
 }
 
+// changeLease changes the Lease, so that no holder of an object is pending.
+func (s *state) changeLease(l lease) {
+	s.lease = l
+	s.touchLease()
+	for k := range s.objects {
+		s.objects[k].pending = false
+	}
+	for k := range s.operators {
+		if s.operators[k].at == readObject {
+			s.operators[k].seen.pending = false
+		}
+	}
+}
+
 // Agents.
 
 func (v view) canMakeLeased() bool { return v.m.has(leases) && v.canMakeGated() }
@@ -78,8 +94,7 @@ func (v view) canHandOver() bool {
 func (v view) canHandOverCrash() bool { return v.m.has(crashes) && v.canHandOver() }
 
 func (v view) handOver() {
-	v.s.lease.holder, v.s.lease.next = v.s.lease.next, noPod
-	v.s.touchLease()
+	v.s.changeLease(lease{made: true, holder: v.s.lease.next})
 }
 
 func (v view) canLoseLease() bool { return v.m.has(lostLeases) && v.s.lease.made }
@@ -96,7 +111,14 @@ func (v view) canReadLease() bool { return v.m.has(leases) && v.process().at == 
 func (v view) readLease() {
 	o, l := v.process(), v.s.lease
 	o.at = readLease
-	o.seen = sight{made: l.made, fresh: l.fresh, holder: l.holder, same: true, used: o.seen.used}
+	o.seen = sight{made: l.made, fresh: l.fresh, holder: l.holder, same: true, used: o.seen.used, pending: o.seen.pending}
+}
+
+func (v view) canReadExpired() bool { return v.canReadLease() && v.s.lease.made }
+
+func (v view) readExpired() {
+	v.readLease()
+	v.process().seen.expired = true
 }
 
 // hasRead reports whether a pass has read everything but the pods.
@@ -116,6 +138,8 @@ func (v view) granted() bool {
 func (v view) agentMayRun() bool {
 	l := v.process().seen
 	switch {
+	case l.expired:
+		return false
 	case l.made && l.holder == slot(v.i+1):
 		return true
 	case l.made && !l.fresh:
@@ -127,7 +151,8 @@ func (v view) agentMayRun() bool {
 // unseenMayRun reports whether the holder of the Lease is not among the pods.
 func (v view) unseenMayRun() bool {
 	h := v.process().seen.holder
-	return h != noPod && !v.s.pods[h-1].made && v.m.obeys(unseenHolderCounts)
+	unseen := h != noPod && !v.s.pods[h-1].made
+	return unseen && !v.process().seen.expired && v.m.obeys(unseenHolderCounts)
 }
 
 // freesLease reports whether the Lease, if there is one, can be taken from its holder.
@@ -149,11 +174,16 @@ func (v view) needsLease(agent bool) bool {
 }
 
 func (v view) mayCompleteLease() bool {
-	due := v.isHolder() && v.lives() && v.process().seen.made && !v.granted()
+	due := v.isHolder() && v.lives() && v.process().seen.made && v.process().seen.pending
 	return due && v.freesLease()
 }
 
-func (v view) mayAdoptLeased() bool { return !v.isHolder() && v.granted() && v.mayRun() }
+// mayAdoptLeased reports whether the holder of the Lease becomes that of the object. A pending holder may be about to
+// be granted.
+func (v view) mayAdoptLeased() bool {
+	due := !v.isHolder() && v.granted() && v.mayRun()
+	return due && (!v.process().seen.pending || !v.m.obeys(pendingStays))
+}
 
 // mayNameNext reports whether a waiting pod can take over from the holder of the Lease, which alone may run.
 func (v view) mayNameNext() bool {
@@ -171,8 +201,6 @@ func (v view) mayNameNext() bool {
 
 func (v view) mayCreateLease() bool { return v.process().at == readLease && !v.process().seen.made }
 
-func (v view) mayTakeOver() bool { return v.process().at == readLease && v.process().seen.made }
-
 func willDo(at step) func(view) {
 	return func(v view) { *v.process() = process{at: at, seen: sight{same: v.process().seen.same}} }
 }
@@ -184,8 +212,6 @@ func (o *process) leaseRefused(m *model, s *state) bool {
 		return s.lease.made
 	case writeLease:
 		return !s.lease.made || !o.seen.same && m.obeys(assignmentBound)
-	case writeTakeover:
-		return !s.lease.made || !o.seen.same && m.obeys(takeoverBound)
 	}
 	return !s.lease.made || !o.seen.same
 }
@@ -200,11 +226,14 @@ func (v view) createLease() {
 // grant follows.
 func (v view) assignLease() {
 	o := *v.process()
-	v.s.lease = lease{made: true}
-	if o.agent {
-		v.s.lease.holder = o.target
+	if o.seen.expired && o.seen.same {
+		v.endAgents()
 	}
-	v.s.touchLease()
+	next := lease{made: true}
+	if o.agent {
+		next.holder = o.target
+	}
+	v.s.changeLease(next)
 	v.die()
 	if !o.agent {
 		*v.process() = process{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
@@ -217,15 +246,8 @@ func (v view) nameNext() {
 	v.die()
 }
 
-// takeOver ends all programs of agents, because none of them has renewed the Lease that was read.
-func (v view) takeOver() {
-	same := v.process().seen.same
-	v.s.lease = lease{made: true}
-	v.s.touchLease()
-	v.die()
-	if !same {
-		return
-	}
+// endAgents ends all programs of agents, because none of them has renewed the Lease.
+func (v view) endAgents() {
 	for i := range v.m.pods {
 		if p := &v.s.pods[i]; p.leased && p.program == working {
 			v.of(i).crash()
@@ -240,12 +262,12 @@ func (s *state) leaseBits(r *renaming) uint64 {
 		b = b<<2 | is(s.pods[from].leased)<<1 | is(s.pods[from].older)
 	}
 	for i := range s.objects {
-		b = b<<1 | is(s.objects[r.objects[i]].leased)
+		b = b<<2 | is(s.objects[r.objects[i]].leased)<<1 | is(s.objects[r.objects[i]].pending)
 	}
 	for _, from := range r.operators {
 		o := &s.operators[from]
 		b = b<<5 | is(o.agent)<<4 | is(o.seen.made)<<3 | is(o.seen.fresh)<<2 | is(o.seen.same)<<1 | is(o.seen.used)
-		b = b<<2 | r.slots[o.seen.holder]
+		b = b<<4 | is(o.seen.pending)<<3 | is(o.seen.expired)<<2 | r.slots[o.seen.holder]
 	}
 	return b
 }

@@ -31,7 +31,6 @@ var writes = []struct {
 	{"creates the Lease", writeNewLease, view.createLease, helps},
 	{"writes the Lease", writeLease, view.assignLease, helps},
 	{"names the successor", writeNext, view.nameNext, helps},
-	{"takes the Lease over", writeTakeover, view.takeOver, helps},
 	{"grants", writeGrant, view.grantTarget, helps},
 	{"adopts", writeAdopted, view.adoptTarget, helps},
 	{"adds the finalizer", writeFinalizer, view.protectTarget, helps},
@@ -48,7 +47,7 @@ func passes() []move {
 		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
 		{"OPERATOR reads the Lease", anOperator, view.canReadLease, view.readLease, helps},
 		{"OPERATOR will create the Lease", anOperator, view.mayCreateLease, willDo(writeNewLease), helps},
-		{"OPERATOR will take the Lease over", anOperator, view.mayTakeOver, willDo(writeTakeover), helps},
+		{"OPERATOR reads the Lease, which has not changed for its duration", anOperator, view.canReadExpired, view.readExpired, helps},
 		{"OPERATOR reads the pods, and will remove the finalizer of the object", anOperator, view.mayFree, view.willFree, helps},
 		{"OPERATOR crashes, or aborts", anOperator, func(v view) bool { return v.process().at != idle }, view.die, helps},
 		// Without a rule:
@@ -71,7 +70,7 @@ func passes() []move {
 func (v view) canReadObject() bool { return v.process().at == idle && v.object().made }
 
 func (v view) readObject() {
-	*v.process() = process{at: readObject, holder: v.object().holder, newest: true, seen: sight{used: v.object().leased}}
+	*v.process() = process{at: readObject, holder: v.object().holder, newest: true, seen: sight{used: v.object().leased, pending: v.object().pending}}
 	if !v.m.obeys(nodesReadLast) {
 		for n := range v.m.nodes {
 			if v.s.nodes[n].word == outOfService {
@@ -88,7 +87,11 @@ func intends(at step) func(view) {
 		if at == writeGrant && v.needsLease(agent) {
 			next = writeHolder // again, because the object may have changed before the Lease was read
 		}
-		*o = process{at: next, target: slot(v.i + 1), newest: o.newest, same: true, seen: sight{made: o.seen.made, same: o.seen.same}, agent: agent}
+		seen := sight{made: o.seen.made, same: o.seen.same, expired: o.seen.expired}
+		if next != writeHolder && next != writeNext {
+			seen, agent = sight{}, false
+		}
+		*o = process{at: next, target: slot(v.i + 1), newest: o.newest, same: true, seen: seen, agent: agent}
 	}
 }
 
@@ -135,6 +138,7 @@ func (v view) nameHolder() {
 	if v.object().made {
 		v.object().holder = o.target
 		v.object().leased = v.object().leased || o.seen.made
+		v.object().pending = o.at == writeHolder && (o.seen.made || o.agent)
 		if o.gone {
 			v.object().holder = noPod
 		}

@@ -67,8 +67,9 @@ var rows = []struct {
 	{name: "pods without an object are released one after another, without a lock", m: twoOperators(deletions, orphansWait)},
 
 	{name: "the Lease is assigned without its resourceVersion", m: twoOperators(leases|successors, assignmentBound)},
-	{name: "the Lease is taken over without its resourceVersion", m: oneOperator(leases, takeoverBound)},
+	{name: "a Lease that has expired is assigned without its resourceVersion", m: oneOperator(leases, assignmentBound)},
 	{name: "a pod without an agent is granted without a write of the Lease", m: twoOperators(leases|mixed|forced, grantFollowsLease)},
+	{name: "the holder of the Lease replaces a holder for which the Lease was not written", m: twoOperators(leases|mixed, pendingStays)},
 	{name: "a Lease that was recreated has no holder", m: oneOperator(leases|lostLeases, newLeaseWaits)},
 	{name: "a holder of the Lease whose pod is missing does not count", m: oneOperator(leases|forced, unseenHolderCounts)},
 	{name: "an agent starts its program again without a renewal", m: oneOperator(leases|crashes, renewsFirst)},

@@ -111,6 +111,7 @@ type object struct {
 	younger bool // than another object with an overlapping selector, by creationTimestamp
 	holder  slot
 	leased  bool // a holder was named while there was a Lease
+	pending bool // the Lease has not been written since the holder was named
 }
 
 // slot identifies a pod by its UID: the index in state.pods, plus 1. A pod that was removed
@@ -152,7 +153,6 @@ const (
 	writeNewLease
 	writeLease
 	writeNext
-	writeTakeover
 )
 
 // rule is a rule that the model can drop.
@@ -195,8 +195,8 @@ const (
 	refusedAreDeleted                       // a user deletes pods that a kubelet refused
 	lostUncounted                           // not a rule: see pod.unwatched
 	assignmentBound                         // the Lease is assigned with the resourceVersion that was read
-	takeoverBound                           // and taken over
 	grantFollowsLease                       // a grant is written after the Lease, if there is one
+	pendingStays                            // a holder is not replaced by that of the Lease before the Lease was written for it
 	newLeaseWaits                           // a recreated Lease has an unknown holder
 	unseenHolderCounts                      // a holder of the Lease that is not among the pods may run
 	renewsFirst                             // an agent starts its program only after a renewal
@@ -329,7 +329,7 @@ func (o *process) hopeless(m *model, s *state) bool {
 	}
 	bound := !o.gone || !m.obeys(grantBoundToUID)
 	switch o.at {
-	case writeNewLease, writeLease, writeNext, writeTakeover:
+	case writeNewLease, writeLease, writeNext:
 		return o.leaseRefused(m, s)
 	case writeHolder:
 		if o.agent {

@@ -29,7 +29,6 @@ var worlds = []model{
 	{name: "a node fails, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1, faults: outages | ungated},
 	{name: "no guard against changes of labels", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | crashes | unguarded},
 	{name: "agents", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | forced | crashes},
-	{name: "agents, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | mixed},
 	{name: "agents, and a user deletes the Lease", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | lostLeases | crashes},
 	{name: "agents, and kubelets reject pods", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | successors | refusals | forced},
 	{name: "agents, the object is recreated", pods: 2, nodes: 1, objects: 1, operators: 1, faults: leases | mixed | deletions},
@@ -37,8 +36,10 @@ var worlds = []model{
 	{name: "overlapping selectors", pods: 2, nodes: 1, objects: 2, operators: 2, faults: forced | skew},
 }
 
-// largeWorlds are searched by `make mutants`, because each takes a minute.
+// largeWorlds are searched by `make mutants`, because each takes some minutes.
 var largeWorlds = []model{
+	{name: "agents, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases},
+	{name: "agents and gates, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | mixed},
 	{name: "three agents", pods: 3, nodes: 1, objects: 1, operators: 1, faults: leases | successors},
 	{name: "agents with successors, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | successors},
 }
