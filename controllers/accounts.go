@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -65,7 +67,9 @@ func (g *accountGuard) definitions() (names []string) {
 
 // accountRule forbids operations to one account, even if its roles grant them.
 type accountRule struct {
-	account    string
+	account string
+	// topic is part of the name of the policy. An account can have several rules.
+	topic      string
 	operations []admissionv1.OperationType
 	resources  []admissionv1.Rule
 	// namespaces are the namespaces of the rule; empty means all.
@@ -74,11 +78,13 @@ type accountRule struct {
 }
 
 // policyName returns the name of the policy, and of its binding.
-func (r accountRule) policyName(namespace string) string { return r.account + "-account-" + namespace }
+func (r accountRule) policyName(namespace string) string {
+	return r.account + "-" + r.topic + "-" + namespace
+}
 
 // accountRules returns the rules of the operator's accounts.
 func accountRules(name, namespace string) []accountRule {
-	return []accountRule{controllersRule(name, namespace), webhooksRule(name, namespace)}
+	return []accountRule{controllersRule(name, namespace), fencingRule(name, namespace), webhooksRule(name, namespace)}
 }
 
 // accountPolicies returns the names of the policies on the operator's accounts.
@@ -136,6 +142,7 @@ func controllersRule(name, namespace string) accountRule {
   && has(object.type) && object.type == "Opaque"`
 	return accountRule{
 		account:    name + "-controller-manager",
+		topic:      "account",
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
 		resources: []admissionv1.Rule{
 			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "pods/resize", "pods/status", "persistentvolumeclaims", "services", "configmaps", "secrets"}},
@@ -153,6 +160,45 @@ func controllersRule(name, namespace string) accountRule {
 	}
 }
 
+// fencingRule restricts the Leases, Roles and RoleBindings that the controllers write for fencing.
+// Roles cannot grant permissions by a part of a name. Without the rule, a stolen token could stop
+// other leader elections, change heartbeats of Nodes, and delete any Role. The Lease of the
+// controllers' own leader election is allowed.
+func fencingRule(name, namespace string) accountRule {
+	const (
+		ownLease = `request.resource.resource == "leases" && request.operation != "DELETE" && request.namespace == %q && object.metadata.name == %q`
+		// A name is that of the object before a DELETE, and otherwise that of the new object.
+		named = `!(request.namespace in [%q, %q])
+  && (request.operation == "DELETE" ? oldObject.metadata.name.matches(%[3]q) : object.metadata.name.matches(%[3]q))`
+		names = "[.](singleton|member)$"
+		roles = `request.resource.resource != "roles" || request.operation == "DELETE" || object.rules.all(r,
+  r.?apiGroups.orValue([]) == ["coordination.k8s.io"] && r.?resources.orValue([]) == ["leases"]
+  && r.?resourceNames.orValue([]).size() > 0 && r.?resourceNames.orValue([]).all(n, n.matches(%q))
+  && r.verbs.all(v, v in ["get", "watch", "update", "patch"]))`
+		bindings = `request.resource.resource != "rolebindings" || request.operation == "DELETE"
+  || (object.roleRef.kind == "Role" && object.roleRef.name == object.metadata.name
+    && object.?subjects.orValue([]).all(s, s.kind == "ServiceAccount" && s.?namespace.orValue("") == request.namespace))`
+	)
+	validation := func(expression, message string) admissionv1.Validation {
+		return admissionv1.Validation{Expression: expression, Message: "the controllers of " + name + " " + message, Reason: ptr.To(metav1.StatusReasonForbidden)}
+	}
+	return accountRule{
+		account:    name + "-controller-manager",
+		topic:      "fencing",
+		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
+		resources: []admissionv1.Rule{
+			{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}},
+			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}},
+		},
+		validations: []admissionv1.Validation{
+			validation("("+fmt.Sprintf(ownLease, namespace, name)+") || ("+fmt.Sprintf(named, metav1.NamespaceSystem, namespace, names)+")",
+				fmt.Sprintf("write Leases, Roles and RoleBindings only with names that end with .singleton or .member, and none in namespaces %s and %s", metav1.NamespaceSystem, namespace)),
+			validation(fmt.Sprintf(roles, names), "write Roles only to get, watch, update and patch Leases whose names end with .singleton or .member"),
+			validation(bindings, "write RoleBindings only for the Role with the same name, and for service accounts of the same namespace"),
+		},
+	}
+}
+
 // webhooksRule allows the webhooks only dry-run creates, to find out what would be refused, and
 // writes to the ConfigMap of evictions.
 func webhooksRule(name, namespace string) accountRule {
@@ -162,6 +208,7 @@ func webhooksRule(name, namespace string) accountRule {
 	)
 	return accountRule{
 		account:    name + "-webhook",
+		topic:      "account",
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
 		resources: []admissionv1.Rule{
 			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "persistentvolumeclaims", "services", "configmaps", "secrets"}},

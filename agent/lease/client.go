@@ -25,6 +25,8 @@ import (
 )
 
 const (
+	// labelSingleton is the label of the operator's Leases. A policy protects Leases with it.
+	labelSingleton = "apps.statefulsingleton.com/singleton"
 	// successorAnnotation is the annotation of a Lease with the identity of the next holder.
 	successorAnnotation = "apps.statefulsingleton.com/next"
 
@@ -82,9 +84,13 @@ func newClient(server string, folders Folders, namespace, name string, duration 
 	return &client{api: api, http: transport, namespace: namespace, name: name, seconds: int32(duration / time.Second)}, nil
 }
 
-// leaseOf returns the part of an object that the protocol uses.
+// leaseOf returns the part of an object that the protocol uses. A Lease without the label has no holder: only the
+// operator can create one with it.
 func leaseOf(object *coordinationv1.Lease) Lease {
 	l := Lease{Version: object.ResourceVersion, Successor: object.Annotations[successorAnnotation]}
+	if object.Labels[labelSingleton] == "" {
+		return Lease{Version: object.ResourceVersion}
+	}
 	if object.Spec.HolderIdentity != nil {
 		l.Holder = *object.Spec.HolderIdentity
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/stateful-operator/stateful-operator/agent/lease/leasetest"
 )
 
@@ -30,6 +32,16 @@ func (c *client) must(t *testing.T, operation Operation, known Lease) Lease {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// TestALeaseWithoutTheLabelHasNoHolder tests a Lease that another client has created in place of the operator's.
+func TestALeaseWithoutTheLabelHasNoHolder(t *testing.T) {
+	server := leasetest.New(t, self)
+	server.Name(other)
+	server.Update(func(l *coordinationv1.Lease) { l.Labels = nil })
+	if l := newTestClient(t, server).must(t, Get, Lease{}); l.Holder != "" || l.Successor != "" {
+		t.Errorf("its holder is %q, its successor %q", l.Holder, l.Successor)
+	}
 }
 
 func TestRequests(t *testing.T) {

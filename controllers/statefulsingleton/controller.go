@@ -74,6 +74,9 @@ func newReconciler(reader *observe.Reader, runner status.Runner, events events.E
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulsingleton-role
+// Fencing by a Lease. The role is not bound by default. An account can grant only permissions that it has.
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete,roleName=fencing-role
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;create;patch;delete,roleName=fencing-role
 
 // Reconcile reads one StatefulSingleton and its pods, and performs the next step.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -130,6 +133,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Guard: &observe.Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, Turned: make(chan event.GenericEvent, 1)},
 		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
+	read.Leases = observe.NewLeaseWatch(mgr, now, read.Pods)
 	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
 	read.Pods.Find = r.requestsForPod
 	if err := mgr.Add(read.Guard); err != nil {
@@ -137,6 +141,9 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	}
 	if err := mgr.Add(read.Pods); err != nil {
 		return fmt.Errorf("add the watch of pods: %w", err)
+	}
+	if err := mgr.Add(read.Leases); err != nil {
+		return fmt.Errorf("add the watch of Leases: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsingleton").

@@ -97,6 +97,7 @@ func TestObjectsThatAFormFillsIn(t *testing.T) {
 		"StatefulCluster":       {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
 		"ReplicatedStatefulSet": {"failover", "persistentVolumeClaimRetentionPolicy", "updateStrategy"},
 		"ExtendedStatefulSet":   {"updateStrategy"},
+		"StatefulSingleton":     {"fencing"},
 	}
 	for _, crd := range read(t).V1CRDs {
 		got, kind := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]), crd.Spec.Names.Kind

@@ -74,6 +74,33 @@ func TestRightsAreThoseOfConfig(t *testing.T) {
 	}
 }
 
+// TestTheRoleForFencingIsNotBound verifies that the bundle has the ClusterRole for fencing by a Lease as
+// an object, which an administrator binds to the account of the controllers, and that OLM does not grant
+// its rules.
+func TestTheRoleForFencingIsNotBound(t *testing.T) {
+	g := NewWithT(t)
+	roles := documents[rbacv1.ClusterRole](t, "../../config/rbac/role.yaml")
+	i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool { return r.Name == "fencing-role" })
+	var have rbacv1.ClusterRole
+	parse(t, folder+"/manifests/stateful-operator-fencing-role_rbac.authorization.k8s.io_v1_clusterrole.yaml", &have)
+	g.Expect(have.Name).To(Equal("stateful-operator-fencing-role"))
+	g.Expect(have.Rules).To(Equal(roles[i].Rules))
+	for _, object := range read(t).Objects {
+		g.Expect(object.GetKind()).NotTo(BeElementOf("ClusterRoleBinding", "RoleBinding"), object.GetName())
+	}
+	strategy := read(t).CSV.Spec.InstallStrategy.StrategySpec
+	accounts := 0
+	for _, granted := range slices.Concat(strategy.Permissions, strategy.ClusterPermissions) {
+		if granted.ServiceAccountName == "stateful-operator-controller-manager" {
+			accounts++
+		}
+		for _, rule := range granted.Rules {
+			g.Expect(rule.Resources).NotTo(ContainElements("roles"), granted.ServiceAccountName)
+		}
+	}
+	g.Expect(accounts).To(Equal(2), "the account in the command of docs/security.md")
+}
+
 func missing(t *testing.T, text string, these, among []rbacv1.PolicyRule) {
 	for _, rule := range these {
 		has := slices.ContainsFunc(among, func(other rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, other) })

@@ -166,6 +166,7 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	t.Run("labels that only members have", func(t *testing.T) { s.labels(t) })
 	s.thieves(t)
+	s.fencing(t)
 }
 
 // actor returns the client of a user with the editor role of a kind, or with none if kind is "", and

@@ -307,7 +307,12 @@ func (s site) thieves(t *testing.T) {
 		_ = s.admin.Delete(t.Context(), pod(tenant, "probe"))
 		return err
 	}, time.Minute).Should(MatchError(ContainSubstring(dryRunsOnly)))
-	for _, a := range thefts {
+	s.steal(t, thefts)
+}
+
+func (s site) steal(t *testing.T, all []theft) {
+	t.Helper()
+	for _, a := range all {
 		for _, who := range a.who {
 			t.Run(a.name+" by "+who, func(t *testing.T) {
 				err := a.do(t.Context(), s.loot(t, who))

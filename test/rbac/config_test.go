@@ -96,6 +96,32 @@ func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 	}
 }
 
+// TestTheRoleForFencingIsNotBound verifies that the controllers have the permissions for fencing by a
+// Lease only after an administrator has bound them. An operator for some namespaces has the same
+// ClusterRole, for RoleBindings.
+func TestTheRoleForFencingIsNotBound(t *testing.T) {
+	g := NewWithT(t)
+	for folder := range folders {
+		var granted []string
+		for _, role := range rendered[rbacv1.ClusterRole](g, folder, "ClusterRole") {
+			if role.Name == "stateful-operator-fencing-role" {
+				for _, p := range Granted([]rbacv1.ClusterRole{role}) {
+					granted = append(granted, p.Verb+" "+p.Resource)
+				}
+			}
+		}
+		g.Expect(granted).To(ConsistOf(
+			"get leases", "list leases", "watch leases", "create leases", "update leases", "patch leases", "delete leases",
+			"get roles", "create roles", "patch roles", "delete roles",
+			"get rolebindings", "create rolebindings", "patch rolebindings", "delete rolebindings"), folder)
+		for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+			for _, binding := range rendered[rbacv1.RoleBinding](g, folder, kind) { // it has the same fields
+				g.Expect(binding.RoleRef.Name).NotTo(ContainSubstring("fencing"), "%s %s in %s", kind, binding.Name, folder)
+			}
+		}
+	}
+}
+
 func TestWebhooksOfPodsLeaveOutWhatTheClusterRunsOn(t *testing.T) {
 	g := NewWithT(t)
 	seen := 0

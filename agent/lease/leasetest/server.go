@@ -21,11 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The Lease, and the annotation with its successor.
+// The Lease, the annotation with its successor, and the label of the operator's Leases.
 const (
 	Namespace = "shop"
 	Name      = "orders"
 	Next      = "apps.statefulsingleton.com/next"
+	Label     = "apps.statefulsingleton.com/singleton"
 
 	token = "of-the-pod"
 	path  = "/apis/coordination.k8s.io/v1/namespaces/" + Namespace + "/leases"
@@ -79,7 +80,7 @@ func (s *Server) Update(change func(*coordinationv1.Lease)) {
 	defer s.mu.Unlock()
 	next := &coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: map[string]string{Label: Name}},
 	}
 	if s.lease != nil {
 		next = s.lease.DeepCopy()
@@ -175,8 +176,10 @@ func (s *Server) Environment() []string {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // an incomplete patch is refused
 	watch := r.URL.Query().Get("watch") == "true"
-	isOwn := r.URL.Path == path+"/"+Name ||
-		watch && r.URL.Path == path && r.URL.Query().Get("fieldSelector") == "metadata.name="+Name
+	isOwn := r.URL.Path == path+"/"+Name
+	if watch {
+		isOwn = r.URL.Path == path && r.URL.Query().Get("fieldSelector") == "metadata.name="+Name
+	}
 	s.mu.Lock()
 	fault, before := s.fault, s.Before
 	s.requests = append(s.requests, r.Method+" "+string(body))

@@ -36,6 +36,9 @@ const (
 	// name of the ReplicaSet. Its controller is the Deployment meanwhile. Any other text is
 	// ignored.
 	AnnotationDetached = Prefix + "detached"
+	// AnnotationNext on a Lease is the identity of the pod to which the agent of the holder hands the
+	// Lease when its program has ended. Only the operator sets it.
+	AnnotationNext = Prefix + "next"
 	// FinalizerPod keeps a pod that may be running a program until its containers have been
 	// observed to be stopped. After a manual removal the operator no longer sees the kubelet's
 	// reports about the pod.
@@ -63,6 +66,11 @@ const (
 	// VolumeScripts is the emptyDir into which the script is copied, in Script mode.
 	VolumeScripts = "wrapper-scripts"
 
+	// VolumeFencing has the identity of the pod and its credentials for the Lease.
+	VolumeFencing = "fencing-volume"
+
+	// PathFencing is the mount path of VolumeFencing.
+	PathFencing = "/var/run/fencing"
 	// PathSignal is the mount path of VolumeSignal.
 	PathSignal = "/var/run/signal"
 	// PathGate is the mount path of VolumeGate.
@@ -79,6 +87,10 @@ const (
 	GateInImage = "/gate"
 	// GateInPod is the path of the gate in the program's containers.
 	GateInPod = PathGate + "/gate"
+	// AgentInImage is the path of the agent in the operator's image.
+	AgentInImage = "/agent"
+	// AgentInPod is the path of the agent in the program's container, with fencing by a Lease.
+	AgentInPod = PathGate + "/agent"
 	// ScriptInPod is the path of the script that blocks a program in Script mode.
 	ScriptInPod = PathScripts + "/" + FileScript
 
@@ -173,6 +185,9 @@ const (
 	ReasonTooMany = "TooManySingletons"
 	// ReasonTimeout: a handover takes longer than maxTransitionTime.
 	ReasonTimeout = "TransitionTimeout"
+	// ReasonFencingNotPermitted: the operator may not read or write Leases, Roles or RoleBindings. The
+	// message has the command that permits it.
+	ReasonFencingNotPermitted = "FencingNotPermitted"
 	// ReasonNodeLost: the handover waits for a pod on an unreachable Node, and only an
 	// administrator can confirm that its machine is off.
 	ReasonNodeLost = "NodeUnreachable"

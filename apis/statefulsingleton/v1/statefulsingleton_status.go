@@ -118,6 +118,12 @@ type Holder struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Holder since"
 	Since *metav1.Time `json:"since,omitempty"`
+	// Lease is the name of the Lease that decides which pod runs its program; empty without fencing by
+	// a Lease.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lease of the holder"
+	Lease string `json:"lease,omitempty"`
 	// Epoch counts the grants of this object, from 1. It is also in the pod's grant. Programs may
 	// use it as a fencing token.
 	// +kubebuilder:validation:Minimum=1

@@ -45,6 +45,7 @@ const (
 
 // StatefulSingletonSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulSingleton (the running program is not stopped) and create another"
+// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || !has(self.fencing.mode) || self.fencing.mode != 'Lease' || !has(self.gateMode) || self.gateMode in ['Auto', 'Binary']",message="fencing.mode Lease requires gateMode Auto or Binary, because the agent waits in the container of the program"
 type StatefulSingletonSpec struct {
 	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
 	// "" if there is no problem. It is neither sent nor stored.
@@ -161,6 +162,12 @@ type StatefulSingletonSpec struct {
 	// +kubebuilder:default=Replace
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst"},order=9
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
+
+	// Fencing specifies what happens when the node of the active pod cannot be reached. Defaults to
+	// mode Proof.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Fencing",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:fencing"},order=10
+	Fencing *Fencing `json:"fencing,omitempty"`
 
 	// DeletionProtection makes the API server refuse the deletion of this object until it
 	// is set to false. The deletion of the namespace is not refused. Defaults to false.

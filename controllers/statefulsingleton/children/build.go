@@ -67,11 +67,8 @@ func BuildBudget(s *v1.StatefulSingleton) *policyv1.PodDisruptionBudget {
 // SignalVolume returns the volume through which the gate reads the grant: the kubelet writes the
 // pod's annotation and UID into its files.
 func SignalVolume() corev1.Volume {
-	file := func(path, fieldPath string) corev1.DownwardAPIVolumeFile {
-		return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: fieldPath}}
-	}
 	return corev1.Volume{Name: v1.VolumeSignal, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{file(v1.FileSignal, grantField), file(v1.FilePodUID, uidField)},
+		Items: []corev1.DownwardAPIVolumeFile{podField(v1.FileSignal, grantField), podField(v1.FilePodUID, uidField)},
 	}}}
 }
 
@@ -80,22 +77,31 @@ const (
 	uidField   = "metadata.uid"
 )
 
-// home is the location of the gate in a pod: a volume and its mount path.
-type home struct{ volume, path string }
+// home is the location of the gate in a pod.
+type home struct {
+	volume, path string
+	source       string            // of the gate in the operator's image
+	limit        string            // of the emptyDir
+	small        resource.Quantity // the ephemeral storage limit below which its size matters
+}
 
-// HomeOf returns the location of the script in Script mode, else that of the static gate.
+// HomeOf returns the location of the script in Script mode, that of the agent with fencing by a
+// Lease, else that of the static gate.
 func HomeOf(mode v1.GateMode) home {
-	if mode == v1.GateScript {
-		return home{v1.VolumeScripts, v1.PathScripts}
+	switch mode {
+	case v1.GateScript:
+		return home{v1.VolumeScripts, v1.PathScripts, v1.GateInImage, "16Mi", smallStorage}
+	case gateLease:
+		return home{v1.VolumeGate, v1.PathGate, v1.AgentInImage, "64Mi", smallForAgent}
 	}
-	return home{v1.VolumeGate, v1.PathGate}
+	return home{v1.VolumeGate, v1.PathGate, v1.GateInImage, "16Mi", smallStorage}
 }
 
 // EmptyVolume returns the volume of the gate, on disk or in memory. In memory it counts
 // towards the pod's memory.
 func (h home) EmptyVolume(medium corev1.StorageMedium) corev1.Volume {
 	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium, SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium, SizeLimit: ptr.To(resource.MustParse(h.limit))}}}
 }
 
 // ImageVolume returns the volume of the gate as a mount of the image with it.
@@ -106,8 +112,8 @@ func (h home) ImageVolume(image string) corev1.Volume {
 
 // mediumFor returns the medium of the gate's volume. Files on disk count towards the
 // ephemeral storage limits of the pod's containers. The kubelet evicts a pod that exceeds
-// their sum, and its replacements too.
-func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
+// their sum, and its replacements too. If their sum is small, the volume is in memory.
+func mediumFor(pod *corev1.Pod, small resource.Quantity) corev1.StorageMedium {
 	sum, limited := resource.Quantity{}, false
 	for i := range pod.Spec.Containers {
 		if limit, ok := pod.Spec.Containers[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
@@ -115,7 +121,7 @@ func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
 			limited = true
 		}
 	}
-	if limited && sum.Cmp(smallStorage) < 0 {
+	if limited && sum.Cmp(small) < 0 {
 		return corev1.StorageMediumMemory
 	}
 	return corev1.StorageMediumDefault
@@ -124,11 +130,14 @@ func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
 // smallStorage is the ephemeral storage limit below which the 1.7 MB of the gate matter.
 var smallStorage = resource.MustParse("64Mi")
 
+// smallForAgent is the same for the 17 MB of the agent.
+var smallForAgent = resource.MustParse("256Mi")
+
 // mount returns the mount of the gate.
 func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
 
 // installCommand returns the command that copies the gate there.
-func (h home) installCommand() []string { return []string{v1.GateInImage, "install", h.path} }
+func (h home) installCommand() []string { return []string{h.source, "install", h.path} }
 
 // mounted returns a read-only mount of a volume.
 func mounted(volume, path string) corev1.VolumeMount {
@@ -322,21 +331,31 @@ var guardVariables = []admissionv1.Variable{
 		` && has(v.downwardAPI) && has(v.downwardAPI.items) && size(v.downwardAPI.items) == 2 && ` + fileCEL(v1.FileSignal, grantField) + ` && ` + fileCEL(v1.FilePodUID, uidField) + `)`},
 	{Name: "waits", Expression: `has(object.spec.initContainers) && object.spec.initContainers.exists(c, ` + isContainerCEL(v1.ContainerWait, waitCommand) + `)`},
 	{Name: "inits", Expression: `has(object.spec.initContainers) ? object.spec.initContainers : []`},
-	{Name: "ours", Expression: `["` + v1.VolumeSignal + `"] + variables.inits.filter(c, ` + isContainerCEL(v1.ContainerInstall, HomeOf(v1.GateBinary).installCommand()) + `).map(c, "` + v1.VolumeGate + `")` +
-		` + variables.inits.filter(c, ` + isContainerCEL(v1.ContainerInstall, HomeOf(v1.GateScript).installCommand()) + `).map(c, "` + v1.VolumeScripts + `")`},
+	{Name: "fencing", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, ` + fencingCEL() + `)`},
+	{Name: "ours", Expression: `["` + v1.VolumeSignal + `"] + (variables.fencing ? ["` + v1.VolumeFencing + `"] : [])` +
+		installedCEL(v1.GateBinary) + installedCEL(v1.GateScript) + installedCEL(gateLease)},
 	{Name: "intact", Expression: `variables.inits.all(c, ` + mountsCEL + `) && object.spec.containers.all(c, ` + mountsCEL + `)`},
 	{Name: "script", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, v.name == ` + quoted(v1.VolumeScripts) + ` && has(v.emptyDir))`},
 	{Name: "held", Expression: `object.spec.containers.filter(c, has(c.command) && (` +
 		`size(c.command) > 3 && c.command[0] == ` + quoted(v1.GateInPod) + ` && c.command[1] == "run" && c.command[2] == "--" || ` +
 		`size(c.command) > 1 && c.command[0] == ` + quoted(v1.ScriptInPod) + ` && variables.script)).map(c, c.name)`},
+	{Name: "leased", Expression: `object.spec.containers.filter(c, ` + leasedCEL() + `).map(c, c.name)`},
 	{Name: "program", Expression: `has(params.spec) && has(params.spec.containers) && size(params.spec.containers) > 0 ? params.spec.containers : ` +
 		`object.spec.containers.filter(c, !(` + isContainerCEL(v1.ContainerSidecar, idleCommand) + `)).map(c, c.name)`},
-	{Name: "hasGate", Expression: `variables.signal && variables.intact && (variables.waits || variables.program.all(n, n in variables.held))`},
+	{Name: "hasGate", Expression: `variables.signal && variables.intact && (variables.waits || variables.program.all(n, n in variables.held) || ` +
+		`variables.fencing && size(variables.program) == 1 && variables.program[0] in variables.leased)`},
+}
+
+// installedCEL returns the CEL expression that adds the volume of the gate of a mode to a list, if the
+// pod has the container that installs it.
+func installedCEL(mode v1.GateMode) string {
+	at := HomeOf(mode)
+	return ` + variables.inits.filter(c, ` + isContainerCEL(v1.ContainerInstall, at.installCommand()) + `).map(c, "` + at.volume + `")`
 }
 
 // mountsCEL is isOurMount in CEL, for all mounts of a container.
 const mountsCEL = `!has(c.volumeMounts) || c.volumeMounts.all(m, !(m.name in variables.ours) || ` +
-	`m.mountPath == {"` + v1.VolumeSignal + `": "` + v1.PathSignal + `", "` + v1.VolumeGate + `": "` + v1.PathGate + `", "` + v1.VolumeScripts + `": "` + v1.PathScripts + `"}[m.name] && ` +
+	`m.mountPath == {"` + v1.VolumeSignal + `": "` + v1.PathSignal + `", "` + v1.VolumeGate + `": "` + v1.PathGate + `", "` + v1.VolumeScripts + `": "` + v1.PathScripts + `", "` + v1.VolumeFencing + `": "` + v1.PathFencing + `"}[m.name] && ` +
 	`(has(m.readOnly) && m.readOnly || c.name == "` + v1.ContainerInstall + `" || m.name == "` + v1.VolumeSignal + `") && ` +
 	`(!has(m.subPath) || m.subPath == "") && (!has(m.subPathExpr) || m.subPathExpr == ""))`
 
@@ -407,14 +426,22 @@ func BuildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 			ParameterNotFoundAction: ptr.To(admissionv1.AllowAction)},
 		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}}
+	limit(binding, namespace, watched)
+	return made, binding
+}
+
+// limit limits a binding to the watched namespaces.
+func limit(binding *admissionv1.ValidatingAdmissionPolicyBinding, namespace string, watched []string) {
 	if len(watched) > 0 {
 		binding.Spec.MatchResources = &admissionv1.MatchResources{
 			NamespaceSelector: policy.Namespaces(namespace, watched),
 			ObjectSelector:    &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		}
 	}
-	return made, binding
 }
+
+// isOperatorCEL is the CEL expression that the requester may update the status of StatefulSingletons.
+var isOperatorCEL = `authorizer.group(` + quoted(v1.GroupVersion.Group) + `).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`
 
 // guardValidations returns the validations of the policy, with their messages.
 func guardValidations(namespace string) []admissionv1.Validation {
@@ -426,19 +453,18 @@ func guardValidations(namespace string) []admissionv1.Validation {
 		"so that two programs could run. Delete the pod instead, or change the labels in its template"
 	granted := "starts one pod at a time: only the operator may change annotation " + v1.AnnotationGrant + ", which starts the program"
 	remade := "selects this pod: annotation " + v1.AnnotationSingletonUID + " is immutable, because it records the StatefulSingleton under which the pod was created"
-	isOperator := `authorizer.group(` + quoted(v1.GroupVersion.Group) + `).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`
 	named := "waits for all pods with label " + v1.LabelSingleton + " and its name, and its PodDisruptionBudget selects them; only pods that it selects and that have the gate may have this label. Remove the label"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: message(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || variables.matches == variables.matched || variables.ended`,
 			Message: "a StatefulSingleton " + relabelled, MessageExpression: message(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},
-		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || ` + isOperator,
+		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || ` + isOperatorCEL,
 			Message: "a StatefulSingleton " + granted, MessageExpression: message(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || !variables.matches || variables.maker == variables.oldMaker`,
 			Message: "a StatefulSingleton " + remade, MessageExpression: message(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `variables.named != params.metadata.name || request.operation == "UPDATE" && variables.named == variables.wasNamed || ` +
-			`variables.matches && variables.hasGate || ` + isOperator,
+			`variables.matches && variables.hasGate || ` + isOperatorCEL,
 			Message: "a StatefulSingleton " + named, MessageExpression: message(named), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	celgo "github.com/google/cel-go/cel"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,13 +54,18 @@ const theOperator = "system:serviceaccount:operator-system:manager"
 // newGuard returns a guard for these namespaces, or for all.
 func newGuard(t testing.TB, watched []string, objects ...*v1.StatefulSingleton) *guard {
 	t.Helper()
+	policy, binding := children.BuildGuard("operator-system", watched)
+	return startGuard(t, []runtime.Object{policy, binding}, objects...)
+}
+
+// startGuard returns the plugin with these policies and bindings.
+func startGuard(t testing.TB, existing []runtime.Object, objects ...*v1.StatefulSingleton) *guard {
+	t.Helper()
 	klog.SetLogger(logr.Discard())
 	g := &guard{t: t, scheme: runtime.NewScheme()}
 	if err := clientgoscheme.AddToScheme(g.scheme); err != nil {
 		t.Fatal(err)
 	}
-	policy, binding := children.BuildGuard("operator-system", watched)
-	existing := []runtime.Object{policy, binding}
 	kind := v1.GroupVersion.WithKind("StatefulSingleton")
 	var params []runtime.Object
 	namespaces := map[string]bool{"ns": true, "elsewhere": true}
@@ -475,23 +481,32 @@ func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyTy
 // TestTheGuardCompilesInKubernetes130 checks that the oldest API server with such policies
 // accepts every expression.
 func TestTheGuardCompilesInKubernetes130(t *testing.T) {
+	policy, _ := children.BuildGuard("operator-system", nil)
+	compile130(t, &policy.Spec, true)
+}
+
+// compile130 checks the expressions of a policy, which has parameters or not.
+func compile130(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, params bool) {
+	t.Helper()
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, _ := children.BuildGuard("operator-system", nil)
-	options := plugincel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
-	for _, v := range policy.Spec.Variables {
+	options := plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}
+	for _, v := range policy.Variables {
 		if result := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression}, options, environment.NewExpressions); result.Error != nil {
 			t.Errorf("variable %s: %v\n%s", v.Name, result.Error, v.Expression)
 		}
 	}
-	for i, v := range policy.Spec.Validations {
+	for i, v := range policy.Validations {
 		condition := &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
 		if result := compiler.CompileCELExpression(condition, options, environment.NewExpressions); result.Error != nil {
 			t.Errorf("validation %d: %v\n%s", i, result.Error, v.Expression)
 		}
-		options := plugincel.OptionalVariableDeclarations{HasParams: true}
+		if v.MessageExpression == "" {
+			continue
+		}
+		options := plugincel.OptionalVariableDeclarations{HasParams: params}
 		message := &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
 		if result := compiler.CompileCELExpression(message, options, environment.NewExpressions); result.Error != nil {
 			t.Errorf("message %d: %v\n%s", i, result.Error, v.MessageExpression)

@@ -3,7 +3,6 @@ package children
 import (
 	"bytes"
 	"encoding/json"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +37,9 @@ func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field
 	mode := modeFor(pod, s)
 	gate := gateVolume(pod, mode, around)
 	volumes := []corev1.Volume{SignalVolume(), gate}
+	if mode == gateLease {
+		volumes = append(volumes, FencingVolume())
+	}
 	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
 		return errs
 	}
@@ -53,7 +55,7 @@ func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field
 	pod.Spec.InitContainers = gateFirst(pod, mode, &gate, around.Image)
 	if mode != v1.GateInit {
 		for _, c := range Program(pod, s) {
-			hold(c, mode)
+			hold(c, mode, s)
 		}
 	}
 	if wantsSidecar(pod, s, mode) {
@@ -94,15 +96,26 @@ func spareAutoscaler(pod *corev1.Pod, volume string) {
 // modeFor resolves mode Auto. A pod that got mode Init in an earlier call keeps it. A pod
 // that lacks a container named in spec.containers gets Init in every mode: a rejection
 // would block the creation of other users' pods that a selector happens to match, and
-// holding only the existing containers could let the program run.
+// holding only the existing containers could let the program run. With fencing by a Lease,
+// such a pod waits for a grant, as without.
 func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
+	waits := slices.ContainsFunc(pod.Spec.InitContainers, IsWait)
+	if !waits && hasAgent(pod) {
+		return gateLease
+	}
 	if len(Lacking(pod, s)) > 0 {
+		return v1.GateInit
+	}
+	if wantsLease(pod, s) {
+		return gateLease
+	}
+	if waits && spec.FencedByLease(s) {
 		return v1.GateInit
 	}
 	if s.Spec.GateMode != v1.GateAuto {
 		return s.Spec.GateMode
 	}
-	if slices.ContainsFunc(pod.Spec.InitContainers, IsWait) {
+	if waits {
 		return v1.GateInit
 	}
 	fixed := readOnlyVolumes(pod)
@@ -144,9 +157,12 @@ func HasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 	if slices.ContainsFunc(pod.Spec.InitContainers, IsWait) {
 		return true
 	}
+	if hasLeaseGate(pod, s) {
+		return true
+	}
 	missing := sets.New(s.Spec.Containers...)
 	for _, c := range Program(pod, s) {
-		if !IsHeld(c) {
+		if !waitsForGrant(c) {
 			return false
 		}
 		missing.Delete(c.Name)
@@ -157,16 +173,18 @@ func HasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 // hold prepends the gate to a container's command. The original command follows as separate
 // arguments, and args are unchanged: Kubernetes appends them as it does without the gate,
 // and nothing parses them.
-func hold(c *corev1.Container, mode v1.GateMode) {
-	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
-	addMount(c, HomeOf(mode).mount())
-	gate, probe := binaryGate, binaryProbe
-	if mode == v1.GateScript {
-		gate, probe = scriptGate, scriptProbe
+func hold(c *corev1.Container, mode v1.GateMode, s *v1.StatefulSingleton) {
+	for _, m := range mountsOf(mode) {
+		addMount(c, m)
 	}
 	if IsHeld(c) {
 		return
 	}
+	if i := leaseIndex(c.Command); i > 0 {
+		c.Command = agentFirst(c.Command, i)
+		return
+	}
+	gate, probe := gateOf(mode, s)
 	if text, ok := originalEntrypoint(c); ok && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v1.EnvOriginalEntrypoint }) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: v1.EnvOriginalEntrypoint, Value: text})
 	}
@@ -174,6 +192,26 @@ func hold(c *corev1.Container, mode v1.GateMode) {
 		c.StartupProbe = startupProbe(probe)
 	}
 	c.Command = slices.Concat(gate, c.Command)
+}
+
+// gateOf returns the command that holds back a program in a gate mode, and its startup probe.
+func gateOf(mode v1.GateMode, s *v1.StatefulSingleton) (gate, probe []string) {
+	switch mode {
+	case v1.GateScript:
+		return scriptGate, scriptProbe
+	case gateLease:
+		return leaseGate(s), leaseProbe
+	}
+	return binaryGate, binaryProbe
+}
+
+// mountsOf returns our mounts in the container of a program in a gate mode.
+func mountsOf(mode v1.GateMode) []corev1.VolumeMount {
+	mounts := []corev1.VolumeMount{mounted(v1.VolumeSignal, v1.PathSignal), HomeOf(mode).mount()}
+	if mode == gateLease {
+		mounts = append(mounts, mounted(v1.VolumeFencing, v1.PathFencing))
+	}
+	return mounts
 }
 
 // originalEntrypoint returns command, args and image of the container as JSON. It returns
@@ -348,9 +386,17 @@ func IsImage(c *corev1.Container) bool {
 	return strings.HasPrefix(c.Name, v1.ContainerImagePrefix) && is(c, c.Name, touchCommand)
 }
 
+// homes are the gate modes with different homes.
+var homes = []v1.GateMode{v1.GateBinary, v1.GateScript, gateLease}
+
 // isInstall reports whether the container is the one that installs the gate.
 func isInstall(c *corev1.Container) bool {
-	return is(c, v1.ContainerInstall, HomeOf(v1.GateBinary).installCommand()) || is(c, v1.ContainerInstall, HomeOf(v1.GateScript).installCommand())
+	return slices.ContainsFunc(homes, func(mode v1.GateMode) bool { return isInstallOf(c, mode) })
+}
+
+// isInstallOf reports whether the container is the one that installs the gate of a mode.
+func isInstallOf(c *corev1.Container, mode v1.GateMode) bool {
+	return is(c, v1.ContainerInstall, HomeOf(mode).installCommand())
 }
 
 // IsOurs reports whether the operator added the container.
@@ -362,8 +408,11 @@ func IsOurs(c *corev1.Container) bool {
 	return false
 }
 
-// IsHeld reports whether the container's command starts with a gate.
-func IsHeld(c *corev1.Container) bool {
+// IsHeld reports whether the container's command starts with a gate, or with the agent.
+func IsHeld(c *corev1.Container) bool { return waitsForGrant(c) || isLeased(c) }
+
+// waitsForGrant reports whether the container's command starts with a gate.
+func waitsForGrant(c *corev1.Container) bool {
 	return isHeldBy(c, binaryGate) || isHeldBy(c, scriptGate)
 }
 
@@ -373,8 +422,11 @@ func isHeldBy(c *corev1.Container, gate []string) bool {
 }
 
 // LetThrough reports whether the status of a container with a gate shows behavior that our gate
-// does not show before the grant.
+// does not show before the grant. The agent runs the program without a grant, by the Lease.
 func LetThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
+	if isLeased(c) {
+		return false
+	}
 	if EndedCleanly(s) {
 		return true
 	}
@@ -395,7 +447,9 @@ func isOurProbe(p *corev1.Probe) bool {
 	if p == nil || p.Exec == nil {
 		return false
 	}
-	return slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe)
+	return slices.ContainsFunc([][]string{binaryProbe, scriptProbe, leaseProbe}, func(ours []string) bool {
+		return slices.Equal(p.Exec.Command, ours)
+	})
 }
 
 // isSignal reports whether the volume is the one with the grant.
@@ -411,6 +465,8 @@ func Same(have, want *corev1.Volume) bool {
 		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
 	case want.Image != nil:
 		return apiequality.Semantic.DeepEqual(have.Image, want.Image)
+	case want.Projected != nil:
+		return apiequality.Semantic.DeepEqual(have.Projected, want.Projected)
 	}
 	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
 }
@@ -454,7 +510,7 @@ func gateVolume(pod *corev1.Pod, mode v1.GateMode, around Surroundings) corev1.V
 	case i < 0 && around.ImageVolumes && mode != v1.GateScript:
 		return at.ImageVolume(around.Image)
 	}
-	return at.EmptyVolume(mediumFor(pod))
+	return at.EmptyVolume(mediumFor(pod, at.small))
 }
 
 // isOurs reports whether an earlier call has added the volume with the gate. Other webhooks may have replaced
@@ -471,74 +527,4 @@ func isOurs(pod *corev1.Pod, gate *corev1.Volume, mode v1.GateMode) bool {
 // isOnDisk reports whether a volume is an emptyDir on the node's disk.
 func isOnDisk(v *corev1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
-}
-
-// mountClashes returns an error for each mount of a program's container that would hide
-// ours, or below which ours cannot be created.
-func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i := range c.VolumeMounts {
-		if len(errs) >= spec.MaxFaults {
-			break
-		}
-		for _, ours := range []string{v1.PathSignal, HomeOf(mode).path} {
-			m := &c.VolumeMounts[i]
-			if why := mountClash(m, ours, fixed, mode); why != "" {
-				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
-					why+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
-			}
-		}
-	}
-	return errs
-}
-
-// mountClash returns why a mount conflicts with ours; "" if it does not.
-func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
-	theirs := realPath(m.MountPath)
-	switch {
-	case m.MountPath == ours && slices.Contains([]string{v1.VolumeSignal, HomeOf(mode).volume}, m.Name):
-		return ""
-	case isBelow(theirs, ours):
-		return "the operator mounts its own volume at " + ours
-	case isBelow(ours, theirs) && (m.ReadOnly || fixed.Has(m.Name)):
-		return "it is read-only, and the operator has to mount its own volume below it at " + ours
-	}
-	return ""
-}
-
-// isBelow reports whether a path is the folder or inside it.
-func isBelow(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
-}
-
-// readOnlyVolumes returns the names of the pod's volumes in which nothing can be created.
-func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
-	fixed := sets.New[string]()
-	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; isReadOnly(v) {
-			fixed.Insert(v.Name)
-		}
-	}
-	return fixed
-}
-
-// isReadOnly reports whether nothing can be created in a volume.
-func isReadOnly(v *corev1.Volume) bool {
-	switch {
-	case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
-		return true
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ReadOnly
-	}
-	return false
-}
-
-// realPath returns a clean path in a container, with /run as /var/run: most images link the
-// two.
-func realPath(p string) string {
-	p = path.Clean(p)
-	if p == "/run" || strings.HasPrefix(p, "/run/") {
-		return "/var" + p
-	}
-	return p
 }

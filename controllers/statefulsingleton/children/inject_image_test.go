@@ -31,8 +31,13 @@ func gateVolumeOf(p *corev1.Pod) *corev1.Volume {
 // TestS48APodMountsTheGate checks the complete pods in testdata.
 func TestS48APodMountsTheGate(t *testing.T) {
 	pod := fixture.Pod(fixture.Container("app").WithImage("app:1").WithCommand("serve")).Inits(fixture.Container("migrate").WithImage("app:1").WithCommand("migrate"))
-	for file, mode := range map[string]v1.GateMode{"mounted-binary.yaml": v1.GateBinary, "mounted-init.yaml": v1.GateInit, "mounted-script.yaml": v1.GateScript} {
-		text, err := yaml.Marshal(mounting(t, &pod.Pod, fixture.Singleton("db").Mode(mode)))
+	for file, s := range map[string]*fixture.SingletonFixture{
+		"mounted-binary.yaml": fixture.Singleton("db").Mode(v1.GateBinary),
+		"mounted-init.yaml":   fixture.Singleton("db").Mode(v1.GateInit),
+		"mounted-script.yaml": fixture.Singleton("db").Mode(v1.GateScript),
+		"mounted-lease.yaml":  fixture.Singleton("db").Leased(),
+	} {
+		text, err := yaml.Marshal(mounting(t, &pod.Pod, s))
 		if err != nil {
 			t.Fatal(err)
 		}

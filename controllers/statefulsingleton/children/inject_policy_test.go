@@ -73,6 +73,9 @@ func TestS21PodSecurityRestricted(t *testing.T) {
 				t.Errorf("%s, %s: %s", r.name, mode, v)
 			}
 		}
+		if v := violations(fixture.Injected(t, &r.pod.Pod, fixture.Singleton("db").Leased())); v != "" {
+			t.Errorf("%s, with fencing by a Lease: %s", r.name, v)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func TestS3AMatchingPodGetsTheGate(t *testing.T) {
 		"injected-sidecar.yaml": fixture.Singleton("db").Mode(v1.GateBinary).Containers("app").Sidecar(),
 		"injected-script.yaml":  fixture.Singleton("db").Mode(v1.GateScript).Containers("app"),
 		"injected-init.yaml":    fixture.Singleton("db").Mode(v1.GateInit),
+		"injected-lease.yaml":   fixture.Singleton("db").Containers("app").Leased(),
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := yaml.Marshal(fixture.Injected(t, &whole.Pod, s))

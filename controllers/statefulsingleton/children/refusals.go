@@ -2,6 +2,7 @@ package children
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -32,9 +33,17 @@ func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volume
 	if mode == v1.GateInit {
 		return errs
 	}
+	if mode == gateLease {
+		if own := leaseRefusals(pod, s, podSpec); len(own) > 0 {
+			return append(errs, own...)
+		}
+	}
 	fixed := readOnlyVolumes(pod)
 	for i := range pod.Spec.Containers {
 		if c, at := &pod.Spec.Containers[i], podSpec.Child("containers").Index(i); isProgram(c, s) {
+			if mode == gateLease {
+				errs = append(errs, leaseObstacles(c, at, s)...)
+			}
 			errs = append(errs, obstacles(c, at, mode)...)
 			errs = append(errs, mountClashes(c, fixed, mode, at)...)
 		}
@@ -58,12 +67,15 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 	if IsHeld(c) {
 		return nil
 	}
-	const remedy = "set spec.gateMode of the StatefulSingleton to Auto or Init"
+	setting, remedy := "gate", "set spec.gateMode of the StatefulSingleton to Auto or Init"
+	if mode == gateLease {
+		setting, remedy = "fencing", noLeaseRemedy
+	}
 	var errs field.ErrorList
 	if len(c.Command) == 0 {
 		errs = append(errs, field.Required(at.Child("command"), fmt.Sprintf(
-			"gate mode %s runs the command of the container, and the entrypoint of the image is unknown; set the command, or "+remedy+
-				", or list the containers of the program in its spec.containers if this is not one", mode)))
+			"%s mode %s runs the command of the container, and the entrypoint of the image is unknown; set the command, or "+remedy+
+				", or list the containers of the program in its spec.containers if this is not one", setting, mode)))
 	}
 	if c.StartupProbe != nil && !isOurProbe(c.StartupProbe) {
 		errs = append(errs, field.Forbidden(at.Child("startupProbe"), "it would fail and stop the container while the program waits; "+remedy))
@@ -81,7 +93,10 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 // mount them, or in a different way than ours. A client that can write to the gate's
 // volume, or mounts another folder as the signal, could start a program without a grant.
 func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, podSpec *field.Path) field.ErrorList {
-	ours := sets.New(v1.VolumeSignal, HomeOf(mode).volume)
+	ours := sets.New[string]()
+	for _, m := range mountsOf(mode) {
+		ours.Insert(m.Name)
+	}
 	mayMount := func(c *corev1.Container) bool { return IsOurs(c) || isProgram(c, s) }
 	errs := append(trespassesOf(pod.Spec.Containers, podSpec.Child("containers"), ours, mayMount),
 		trespassesOf(pod.Spec.InitContainers, podSpec.Child("initContainers"), ours, IsOurs)...)
@@ -111,7 +126,7 @@ func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string]
 // isOurMount reports whether one of our volumes is mounted the way we mount it. The guard
 // makes the same check.
 func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
-	places := map[string]string{v1.VolumeSignal: v1.PathSignal, v1.VolumeGate: v1.PathGate, v1.VolumeScripts: v1.PathScripts}
+	places := map[string]string{v1.VolumeSignal: v1.PathSignal, v1.VolumeGate: v1.PathGate, v1.VolumeScripts: v1.PathScripts, v1.VolumeFencing: v1.PathFencing}
 	if m.MountPath != places[m.Name] || m.SubPath != "" || m.SubPathExpr != "" {
 		return false
 	}
@@ -127,14 +142,91 @@ func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
 // because nothing can write to it.
 func intact(pod *corev1.Pod) bool {
 	ours := sets.New(v1.VolumeSignal)
-	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateScript} {
-		if at := HomeOf(mode); slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return is(&c, v1.ContainerInstall, at.installCommand()) }) {
-			ours.Insert(at.volume)
+	for _, mode := range homes {
+		if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return isInstallOf(&c, mode) }) {
+			ours.Insert(HomeOf(mode).volume)
 		}
+	}
+	if slices.ContainsFunc(pod.Spec.Volumes, isFencing) {
+		ours.Insert(v1.VolumeFencing)
 	}
 	return !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return ours.Has(m.Name) && !isOurMount(&c, &m) })
 	})
+}
+
+// mountClashes returns an error for each mount of a program's container that would hide
+// ours, or below which ours cannot be created.
+func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
+	remedy := "set spec.gateMode of the StatefulSingleton to Init"
+	if mode == gateLease {
+		remedy = noLeaseRemedy
+	}
+	var errs field.ErrorList
+	for i := range c.VolumeMounts {
+		if len(errs) >= spec.MaxFaults {
+			break
+		}
+		for _, ours := range mountsOf(mode) {
+			m := &c.VolumeMounts[i]
+			if why := mountClash(m, ours.MountPath, fixed, mode); why != "" {
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					why+"; mount yours elsewhere, or "+remedy))
+			}
+		}
+	}
+	return errs
+}
+
+// mountClash returns why a mount conflicts with ours; "" if it does not.
+func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
+	theirs := realPath(m.MountPath)
+	switch {
+	case m.MountPath == ours && slices.ContainsFunc(mountsOf(mode), func(our corev1.VolumeMount) bool { return our.Name == m.Name }):
+		return ""
+	case isBelow(theirs, ours):
+		return "the operator mounts its own volume at " + ours
+	case isBelow(ours, theirs) && (m.ReadOnly || fixed.Has(m.Name)):
+		return "it is read-only, and the operator has to mount its own volume below it at " + ours
+	}
+	return ""
+}
+
+// isBelow reports whether a path is the folder or inside it.
+func isBelow(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// readOnlyVolumes returns the names of the pod's volumes in which nothing can be created.
+func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
+	fixed := sets.New[string]()
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; isReadOnly(v) {
+			fixed.Insert(v.Name)
+		}
+	}
+	return fixed
+}
+
+// isReadOnly reports whether nothing can be created in a volume.
+func isReadOnly(v *corev1.Volume) bool {
+	switch {
+	case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
+		return true
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ReadOnly
+	}
+	return false
+}
+
+// realPath returns a clean path in a container, with /run as /var/run: most images link the
+// two.
+func realPath(p string) string {
+	p = path.Clean(p)
+	if p == "/run" || strings.HasPrefix(p, "/run/") {
+		return "/var" + p
+	}
+	return p
 }
 
 // clashes returns an error for each of our names that the pod uses for something else.

@@ -26,6 +26,9 @@ func (f *Facts) RequeueDelays() []time.Duration {
 	if f.Object == nil {
 		return after
 	}
+	if f.UsesLease() && f.leaseIsUnknown() {
+		after = append(after, f.Until(f.LeaseSince, f.LeaseDuration()))
+	}
 	after = append(after, f.SettlesIn(), f.MirrorMayReturn(), f.OwnersDue.Sub(f.Now))
 	if f.Unguarded.Message != "" {
 		after = append(after, spec.GuardReview)

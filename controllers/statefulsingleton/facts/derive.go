@@ -41,13 +41,13 @@ func (f *Facts) inHandover() bool {
 	case len(f.Blockers) == 0:
 		return true
 	}
-	return slices.ContainsFunc(f.Blockers, f.hasToGo)
+	return slices.ContainsFunc(f.Blockers, f.HasToGo)
 }
 
-// hasToGo reports whether a blocker has to stop so that a waiting pod can start: it is
+// HasToGo reports whether a blocker has to stop so that a waiting pod can start: it is
 // terminating or has ended without proof, it has no gate, another revision replaces it, or
 // it cannot start its program while another pod could.
-func (f *Facts) hasToGo(m *Member) bool {
+func (f *Facts) HasToGo(m *Member) bool {
 	switch {
 	case !m.Lives(), m.IsUnmanaged(), f.IsIdle(m):
 		return true
@@ -59,7 +59,7 @@ func (f *Facts) hasToGo(m *Member) bool {
 
 // IsIdle reports whether a granted pod cannot start its program while a waiting pod could.
 func (f *Facts) IsIdle(m *Member) bool {
-	return m.Granted() && !m.Begun() && slices.ContainsFunc(f.Waiting, (*Member).AtGate)
+	return m.HasTurn() && !m.Begun() && slices.ContainsFunc(f.Waiting, (*Member).AtGate)
 }
 
 // Several reports whether the programs of several pods may be running. Pods with the gate

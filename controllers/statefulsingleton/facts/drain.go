@@ -34,7 +34,7 @@ func (f *Facts) findLeaving() *Member {
 		len(f.Blockers) > 1,
 		!m.Node.Cordoned,
 		!m.Holder,
-		!m.Granted(),
+		!m.HasTurn(),
 		!m.Lives(),
 		m.Family.Unwanted,
 		f.WhyNoSuccessor(m) != "":

@@ -33,6 +33,9 @@ func (m *Member) Granted() bool {
 	return ok && uid == string(m.Pod.UID)
 }
 
+// HasTurn reports whether the pod has been started: it has the grant, or the Lease names it.
+func (m *Member) HasTurn() bool { return m.Granted() || m.HoldsLease }
+
 // Epoch returns the epoch of the pod's grant; 0 without a grant.
 func (m *Member) Epoch() int64 {
 	_, text, _ := strings.Cut(m.Pod.Annotations[v1.AnnotationGrant], " ")
@@ -203,12 +206,14 @@ func (m *Member) sharesClaim(other *Member, as corev1.PersistentVolumeAccessMode
 func (m *Member) Inspect(object *v1.StatefulSingleton) {
 	if object == nil {
 		object = spec.WithDefaults(&v1.StatefulSingleton{})
+		object.Name = m.Pod.Labels[v1.LabelSingleton]
 		for i := range m.Pod.Spec.Containers {
 			if children.IsHeld(&m.Pod.Spec.Containers[i]) {
 				object.Spec.Containers = append(object.Spec.Containers, m.Pod.Spec.Containers[i].Name)
 			}
 		}
 	}
+	m.Leased = children.IsLeased(m.Pod, object)
 	m.Gated = children.HasGate(m.Pod, object) && !m.passedGate()
 	m.Lacks = children.Lacking(m.Pod, object)
 	for _, c := range children.Program(m.Pod, object) {
@@ -225,7 +230,7 @@ func (m *Member) NeedsFinalizer() bool {
 		return false
 	case IsMirror(m.Pod): // it belongs to its kubelet
 		return false
-	case m.Holder && !m.Granted(): // the finalizer is added with the grant
+	case m.Holder && !m.HasTurn(): // the finalizer is added with the grant
 		return false
 	}
 	return true

@@ -58,6 +58,7 @@ func (w *World) Epoch() int64 {
 	if w.Object != nil && w.Object.Status.Holder != nil {
 		highest = w.Object.Status.Holder.Epoch
 	}
+	highest = max(highest, w.LeaseEpoch())
 	for _, m := range w.Pods {
 		highest = max(highest, m.Epoch())
 	}

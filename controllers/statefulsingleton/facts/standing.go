@@ -16,6 +16,8 @@ func (w *World) verdictOf(m *Member) verdict {
 	return verdict{
 		Standing:   w.standingOf(m),
 		Holder:     w.isHolder(m),
+		HoldsLease: w.holdsLease(m),
+		Fenced:     w.fencedByLease(m),
 		Replaced:   wasReplaced(w, m),
 		PoweredOff: w.isPoweredOff(m),
 		GateSteady: m.AtGate() && w.Since(m.AtGateSince) >= spec.GateSteadyAfter,
@@ -40,6 +42,8 @@ func (w *World) standingOf(m *Member) standing {
 	switch {
 	case w.MayRun(m):
 		return mayRun
+	case w.fencedByLease(m):
+		return Out
 	case m.Gated && m.Lives():
 		return waits
 	}
@@ -49,10 +53,12 @@ func (w *World) standingOf(m *Member) standing {
 // MayRun reports whether the pod may be running its program, or may start it at any time.
 func (w *World) MayRun(m *Member) bool {
 	switch {
-	case podstate.Stopped(m.Pod, m.Protected()):
+	case podstate.Stopped(m.Pod, m.Protected() || w.holdsLease(m)):
 		return false
 	case w.isFenced(m):
 		return false
+	case m.Leased && !m.Granted(): // the finalizer proves nothing, because the Lease decides
+		return w.agentMayRun(m) || w.isPending(m)
 	case m.Granted(), m.protectedForItself():
 		return true
 	case m.Gated:
@@ -64,8 +70,45 @@ func (w *World) MayRun(m *Member) bool {
 	return !w.isAfterObject(m)
 }
 
+// agentMayRun reports whether the agent of a pod may be running the program.
+func (w *World) agentMayRun(m *Member) bool {
+	switch {
+	case w.LeaseProblem.Message != "":
+		return true
+	case w.holdsLease(m):
+		return !w.fencedByLease(m)
+	case !w.leaseIsUnknown(), w.LeaseExpired():
+		return false
+	}
+	return w.Object == nil || w.leaseWasUsed() || !w.MadeUnder(m)
+}
+
+// fencedByLease reports whether the holder of the Lease can no longer run. While its container restarts on a
+// Ready Node, nothing renews the Lease, and the pod keeps its turn.
+func (w *World) fencedByLease(m *Member) bool {
+	isCutOff := m.AtGate() || !m.Node.Ready
+	return isCutOff && w.holdsLease(m) && w.LeaseExpired()
+}
+
+// isPending reports whether status.holder names a leased pod, and the Lease has not been written for it.
+func (w *World) isPending(m *Member) bool {
+	return w.isHolder(m) && m.Lives() && w.LeaseEpoch() < w.Object.Status.Holder.Epoch
+}
+
+// LeaseExpired reports whether the Lease has not changed for its duration. No program of an agent runs then,
+// and each write that is bound to this version of the Lease is safe.
+func (w *World) LeaseExpired() bool {
+	if w.LeaseProblem.Message != "" || w.LeaseSince.IsZero() {
+		return false
+	}
+	return w.Since(w.LeaseSince) >= w.LeaseDuration()
+}
+
 // NeedsGrant reports whether the pod cannot start its program before it gets a grant.
 func (w *World) NeedsGrant(m *Member) bool {
+	if m.Leased { // the Lease may name it meanwhile
+		return false
+	}
 	return m.Gated && !m.Granted() && !m.protectedForItself() && !w.isHolder(m)
 }
 
@@ -122,7 +165,7 @@ func (w *World) IsAlsoOfAnother(m *Member) bool {
 // modified. Only behavior that our gate never shows before the grant is detected: it exits
 // successfully, or its startup probe succeeds.
 func (m *Member) passedGate() bool {
-	if m.Granted() {
+	if m.Granted() || m.Leased {
 		return false
 	}
 	if wait := statusOf(m.Pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && children.EndedCleanly(wait) {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +53,10 @@ type verdict struct {
 	Standing standing
 	// Holder is true for the pod named in status.holder.
 	Holder bool
+	// HoldsLease is true for the pod that the Lease names.
+	HoldsLease bool
+	// Fenced is true if that pod has not renewed the Lease in time.
+	Fenced bool
 	// PoweredOff is true for a pod whose machine is off.
 	PoweredOff bool
 	// Replaced is true if no other pod may be deleted for this one, because onTimeout has
@@ -102,6 +108,14 @@ type World struct {
 	Wrapper *corev1.ConfigMap
 	// Budget is the object with the name of our PodDisruptionBudget; nil if there is none.
 	Budget *policyv1.PodDisruptionBudget
+	// Lease is the Lease of the object; nil if there is none, or if it is not used. LeaseSince is when
+	// this process first saw its version, or that it is missing. LeaseProblem is why it cannot be used.
+	Lease        *coordinationv1.Lease
+	LeaseSince   time.Time
+	LeaseProblem engine.Notice
+	// Role and RoleBinding allow the pods to renew the Lease; nil if they are missing or not used.
+	Role        *rbacv1.Role
+	RoleBinding *rbacv1.RoleBinding
 	// Unguarded is the reason why the API server does not reject pods without the gate;
 	// empty if it does.
 	Unguarded engine.Notice
@@ -122,6 +136,8 @@ type Member struct {
 	Pod *corev1.Pod
 	// Gated is true if the program cannot start without a grant.
 	Gated bool
+	// Leased is true if an agent runs the program while the Lease names the pod.
+	Leased bool
 	// Program are the names of the containers of the program.
 	Program []string
 	// Lacks are the names in spec.containers that the pod does not have.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -25,7 +26,8 @@ import (
 // the guard, because a policy without the kind of its parameters denies every pod.
 const crdName = "statefulsingletons.apps.openshift.statefulsingleton.com"
 
-// GuardKeeper maintains the policy by which the API server rejects pods without the gate.
+// GuardKeeper maintains the policy by which the API server rejects pods without the gate, and the one
+// on the Leases.
 type GuardKeeper struct {
 	policy.Keeper
 	// Namespace is the operator's own namespace.
@@ -37,15 +39,23 @@ type GuardKeeper struct {
 // guardSubject names the policy in the log.
 const guardSubject = "The guard of StatefulSingletons"
 
-// Start maintains the policy until the context ends.
+// Start maintains the policies until the context ends.
 func (g *GuardKeeper) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, spec.GuardInterval, spec.GuardRetry, func() string {
-		made, binding := children.BuildGuard(g.Namespace, g.Watched)
-		if err := g.Keep(ctx, []string{crdName}, made, binding); err != nil {
-			return "cannot install the policy: " + err.Error()
+		if err := errors.Join(g.keep(ctx, children.BuildGuard), g.keep(ctx, children.BuildLeaseGuard)); err != nil {
+			return "cannot install the policies: " + err.Error()
 		}
 		return ""
 	})
+	return nil
+}
+
+// keep maintains one policy.
+func (g *GuardKeeper) keep(ctx context.Context, build func(string, []string) (*policyv1.ValidatingAdmissionPolicy, *policyv1.ValidatingAdmissionPolicyBinding)) error {
+	made, binding := build(g.Namespace, g.Watched)
+	if err := g.Keep(ctx, []string{crdName}, made, binding); err != nil {
+		return fmt.Errorf("%s: %w", made.Name, err)
+	}
 	return nil
 }
 

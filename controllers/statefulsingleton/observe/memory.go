@@ -51,6 +51,8 @@ type Remembered struct {
 	causes causes.Known
 	// lacking is the owner whose pod the API server refuses.
 	lacking facts.LackingOwner
+	// lease is the last version of the Lease, and when it was first read.
+	lease sighting
 	// withoutBudget is the generation of an object that wants no PodDisruptionBudget and
 	// was seen to have none.
 	withoutBudget generation

@@ -41,7 +41,9 @@ type Reader struct {
 	Lease *leadership.Lease
 
 	// Pods watches pods, only to trigger passes.
-	Pods   *PodWatch
+	Pods *PodWatch
+	// Leases watches Leases, to trigger passes and to record when a version was seen.
+	Leases *LeaseWatch
 	memory memory.Of[Remembered]
 	nodes  nodestate.Reader
 }
@@ -53,12 +55,21 @@ func (r *Reader) Observe(ctx context.Context, key types.NamespacedName) (*facts.
 	if err := r.readObject(ctx, w, key); err != nil || w.Unread() {
 		return w, err
 	}
+	if err := r.readLease(ctx, w, key); err != nil {
+		return w, err
+	}
+	read := w.UsesLease()
 	pods, err := r.readPods(ctx, w, key)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.assemble(ctx, w, pods); err != nil {
 		return nil, err
+	}
+	if !read { // pods of an earlier object or mode can use it
+		if err := r.readLease(ctx, w, key); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.confirmRivals(ctx, w); err != nil {
 		return nil, err
@@ -96,13 +107,13 @@ func (r *Reader) readPods(ctx context.Context, w *facts.World, key types.Namespa
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := slices.Concat(selected.Items, named.Items)
-	if w.Object.Status.Holder != nil {
+	for _, name := range w.HolderNames() {
 		var holder corev1.Pod
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.Object.Status.Holder.Name}, &holder)
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get the holder: %w", err)
 		}
-		if err == nil && holder.UID == w.Object.Status.Holder.UID {
+		if err == nil && w.NamesHolder(&holder) {
 			pods = append(pods, holder)
 		}
 	}

@@ -56,7 +56,7 @@ func wantsBudget(f *facts.Facts) bool {
 	switch {
 	case m == nil,
 		!m.Lives(),
-		!m.Granted(),
+		!m.HasTurn(),
 		metav1.GetControllerOf(m.Pod) == nil:
 		return f.Budget != nil
 	}

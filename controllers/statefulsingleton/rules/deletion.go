@@ -59,7 +59,7 @@ func releaseAll(f *facts.Facts, p *Plan) {
 			chains = append(chains, releasePod(f, m)...)
 		}
 	}
-	p.Do(chains...)
+	p.Do(append(chains, keepLeaseForPods(f)...)...)
 	p.Then(freeObject(f)...)
 }
 
@@ -125,9 +125,9 @@ func finishDeletion(f *facts.Facts, p *Plan) {
 	if !f.Deleting() || IsNeeded(f) || len(p.Steps) > 0 {
 		return
 	}
-	p.Do(unprotectAll(f, func(m *facts.Member) bool {
+	p.Do(append(keepLeaseForPods(f), unprotectAll(f, func(m *facts.Member) bool {
 		return !f.IsAlsoOfAnother(m)
-	})...)
+	})...)...)
 	p.Then(freeObject(f)...)
 }
 

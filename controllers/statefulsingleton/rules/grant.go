@@ -20,7 +20,7 @@ import (
 // object was read, the object's resourceVersion has changed, and the first write here fails.
 // If it did so before, the object names the holder, and that pod is a blocker.
 func grantNext(f *facts.Facts, p *Plan) {
-	blocked := len(f.Blockers) > 0
+	blocked := len(f.Blockers) > 0 || f.UnseenHolder() != ""
 	if blocked || len(f.Waiting) == 0 || !f.Grants() {
 		return
 	}
@@ -29,10 +29,25 @@ func grantNext(f *facts.Facts, p *Plan) {
 	if next == nil {
 		return
 	}
-	p.Do(action.Chain{
-		nameHolder(f, next, f.Epoch()+1, reasonHolder),
-		Grant(next, f.Epoch()+1),
-	})
+	p.Do(grantChain(f, next)...)
+}
+
+// grantChain returns the writes of a grant: the holder in the status, the Lease if there is one, and the
+// annotation. A leased pod starts by the Lease, and needs none. If there is a Lease, an interrupted grant repeats
+// the first write: the Lease may have been handed over after the object was read (decision 0052).
+func grantChain(f *facts.Facts, m *facts.Member) []action.Chain {
+	if m.Leased && f.Lease == nil {
+		return nil // rule maintainLease creates it
+	}
+	epoch := f.Epoch() + 1
+	chain := action.Chain{nameHolder(f, m, epoch, reasonHolder)}
+	if f.Lease != nil {
+		chain = append(chain, assignLease(f, m, epoch))
+	}
+	if !m.Leased {
+		chain = append(chain, Grant(m, epoch))
+	}
+	return []action.Chain{chain}
 }
 
 // completeGrant makes the second write for a holder without a grant, if the pass that named it
@@ -40,8 +55,16 @@ func grantNext(f *facts.Facts, p *Plan) {
 // because the operator that named it may still do so.
 func completeGrant(f *facts.Facts, p *Plan) {
 	for _, m := range f.Blockers {
-		if m.Holder && m.Lives() && !m.Granted() {
+		if !m.Holder || !m.Lives() || m.HasTurn() {
+			continue
+		}
+		usesLease := m.Leased || f.Lease != nil
+		othersRun := len(f.Blockers) > 1 || f.UnseenHolder() != ""
+		switch {
+		case !usesLease:
 			p.Do(action.Chain{Grant(m, f.Object.Status.Holder.Epoch)})
+		case !othersRun:
+			p.Do(grantChain(f, m)...)
 		}
 	}
 }
@@ -52,12 +75,26 @@ func adopt(f *facts.Facts, p *Plan) {
 	if f.Object == nil || f.OlderRival() != nil || f.ReleasesAll() {
 		return
 	}
+	if holder := leaseHolder(f.Blockers); holder != nil && !holder.Holder && !f.HolderIsPending() {
+		p.Do(action.Chain{nameHolder(f, holder, f.LeaseEpoch(), reasonAdopt)})
+		return
+	}
 	if slices.ContainsFunc(f.Blockers, func(m *facts.Member) bool { return m.Holder }) {
 		return
 	}
 	if oldest := oldestGranted(f.Blockers); oldest != nil {
 		p.Do(action.Chain{nameHolder(f, oldest, max(f.Epoch(), 1), reasonAdopt)})
 	}
+}
+
+// leaseHolder returns the pod that the Lease names; nil if there is none.
+func leaseHolder(members []*facts.Member) *facts.Member {
+	for _, m := range members {
+		if m.HoldsLease {
+			return m
+		}
+	}
+	return nil
 }
 
 // oldestGranted returns the oldest pod with a grant; nil if there is none.
@@ -79,6 +116,9 @@ func nameHolder(f *facts.Facts, m *facts.Member, epoch int64, reason string) act
 	object := f.Object.DeepCopy()
 	since := metav1.NewTime(f.Now)
 	object.Status.Holder = &v1.Holder{Name: m.Name(), UID: m.Pod.UID, Node: m.Pod.Spec.NodeName, Since: &since, Epoch: epoch}
+	if f.Lease != nil {
+		object.Status.Holder.Lease = f.Lease.Name
+	}
 	return action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: reason,
 		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch)}
 }
@@ -148,7 +188,7 @@ func Unprotect(m *facts.Member, reason string) action.Action {
 func repairReadiness(f *facts.Facts, p *Plan) {
 	var chains []action.Chain
 	for _, m := range f.Blockers {
-		if m.Holder && m.Granted() && !m.Ready() {
+		if m.Holder && m.HasTurn() && !m.Ready() {
 			chains = append(chains, action.Chain{readiness(f, m, corev1.ConditionTrue)})
 		}
 	}

@@ -53,6 +53,13 @@ func WithDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
 	if spec.OnEviction == "" {
 		spec.OnEviction = v1.EvictionReplaces
 	}
+	if spec.Fencing == nil {
+		spec.Fencing = &v1.Fencing{}
+	}
+	if spec.Fencing.Mode == "" {
+		spec.Fencing.Mode = v1.FencingProof
+	}
+	spec.Fencing.LeaseDurationSeconds = ptr.To(ptr.Deref(spec.Fencing.LeaseDurationSeconds, 15))
 	return s
 }
 
@@ -79,7 +86,8 @@ func Validate(s *v1.StatefulSingleton) field.ErrorList {
 	if t := *spec.MaxTransitionTime; t < 1 || t > 3600 {
 		errs = append(errs, field.Invalid(at.Child("maxTransitionTime"), t, "must be from 1 to 3600 seconds"))
 	}
-	return append(errs, validateContainers(spec.Containers, at.Child("containers"))...)
+	errs = append(errs, validateContainers(spec.Containers, at.Child("containers"))...)
+	return append(errs, validateFencing(s, at.Child("fencing"))...)
 }
 
 // ValidateSelector validates a selector. It rejects one that selects unrelated pods or none.
@@ -152,6 +160,7 @@ func Warnings(s *v1.StatefulSingleton, operator string) []string {
 	if slices.Contains(policy.LeftAlone(operator), s.Namespace) {
 		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is unavailable runs its program immediately; use another namespace", NotGuarded(s.Namespace)))
 	}
+	all = append(all, fencingWarnings(s)...)
 	return append(all, releaseWarnings(s)...)
 }
 

@@ -52,7 +52,7 @@ func delayNotice(f *facts.Facts) engine.Notice {
 func delayMessage(f *facts.Facts) string {
 	d := &f.Delay
 	text := d.Tell(d.What, f.Object.Namespace, d.Pod)
-	if m := f.Active; m != nil && m.Name() == d.Pod && m.Lives() && m.Granted() {
+	if m := f.Active; m != nil && m.Name() == d.Pod && m.Lives() && m.HasTurn() {
 		text += "; no other pod starts until it is deleted"
 	}
 	return text

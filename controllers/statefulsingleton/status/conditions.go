@@ -228,7 +228,7 @@ func Degraded(f *facts.Facts) metav1.Condition {
 // troubles are the checks for problems, most severe first. Each returns the reason and
 // message of condition Degraded; an empty Notice if it finds no problem.
 var troubles = []func(*facts.Facts) engine.Notice{
-	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
+	notServed, severalRunning, notFenced, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 // notServed reports an object that manages no pods.
@@ -250,6 +250,9 @@ func severalRunning(f *facts.Facts) engine.Notice {
 	return engine.Notice{Reason: v1.ReasonSeveralRunning, Message: severalRun(f) + ". " + allButOne(f)}
 }
 
+// notFenced reports that the Lease cannot be used.
+func notFenced(f *facts.Facts) engine.Notice { return f.LeaseProblem }
+
 // nodeLost reports a pod that may be running its program on a Node that is not Ready.
 func nodeLost(f *facts.Facts) engine.Notice {
 	m := onLostNode(f)
@@ -260,6 +263,10 @@ func nodeLost(f *facts.Facts) engine.Notice {
 	if m.Node.Missing {
 		return engine.Notice{Reason: v1.ReasonNodeLost, Message: fmt.Sprintf("pod %s may be running its program on Node %s, which no longer exists; another pod starts when the Node has been missing for %s",
 			m.Name(), node, spec.FenceAfter)}
+	}
+	if m.HoldsLease {
+		return engine.Notice{Reason: v1.ReasonNodeLost, Message: fmt.Sprintf("pod %s may be running its program on Node %s, which is unreachable; another pod starts when it has not renewed the Lease for %s",
+			m.Name(), node, f.LeaseDuration())}
 	}
 	return engine.Notice{Reason: v1.ReasonNodeLost, Message: fmt.Sprintf("pod %s may be running its program on Node %s, which is unreachable, and no other pod starts until this one has stopped. "+
 		"If the machine is off, taint the Node: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.Name(), node, node)}

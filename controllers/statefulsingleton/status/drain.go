@@ -16,7 +16,7 @@ func notReplacedFirst(f *facts.Facts) engine.Notice {
 	case !f.ReplacesFirst(),
 		m == nil,
 		!m.Lives(),
-		!m.Granted():
+		!m.HasTurn():
 		return engine.Notice{}
 	}
 	why := f.WhyNoSuccessor(m)

@@ -13,17 +13,22 @@ import (
 // Effects are the effects of the reasons of condition Degraded on tools that wait for the
 // object.
 var Effects = kstatus.Effects{
-	v1.ReasonInvalidSpec:       kstatus.NeedsPerson,
-	v1.ReasonTooMany:           kstatus.NeedsPerson,
-	v1.ReasonSeveralRunning:    kstatus.NeedsPerson,
-	v1.ReasonScriptFailing:     kstatus.NeedsPerson,
-	v1.ReasonWriteRefused:      kstatus.NeedsPerson, // a rejection, not an outage
-	v1.ReasonTimeout:           kstatus.NeedsPerson,
-	v1.ReasonNodeLost:          kstatus.NeedsPerson, // except for a missing Node: see withKstatus
-	v1.ReasonPodFailing:        kstatus.Passes,      // except for a cause that needs manual intervention: see withKstatus
-	v1.ReasonContainersMissing: kstatus.Beside,      // it works as gate mode Init does
-	v1.ReasonNotReplacedFirst:  kstatus.Beside,      // it works as with onEviction Replace
+	v1.ReasonInvalidSpec:         kstatus.NeedsPerson,
+	v1.ReasonTooMany:             kstatus.NeedsPerson,
+	v1.ReasonSeveralRunning:      kstatus.NeedsPerson,
+	v1.ReasonScriptFailing:       kstatus.NeedsPerson,
+	v1.ReasonFencingNotPermitted: kstatus.NeedsPerson,
+	v1.ReasonWriteRefused:        kstatus.NeedsPerson, // a rejection, not an outage
+	v1.ReasonTimeout:             kstatus.NeedsPerson,
+	v1.ReasonNodeLost:            kstatus.NeedsPerson, // except for a missing Node: see withKstatus
+	v1.ReasonPodFailing:          kstatus.Passes,      // except for a cause that needs manual intervention: see withKstatus
+	v1.ReasonContainersMissing:   kstatus.Beside,      // it works as gate mode Init does
+	v1.ReasonNotReplacedFirst:    kstatus.Beside,      // it works as with onEviction Replace
 }
+
+// passes reports whether another pod starts without manual intervention: after FenceAfter, or when the Lease has
+// expired.
+func passes(m *facts.Member) bool { return m.Node.Missing || m.HoldsLease }
 
 // withKstatus adds the conditions that tools wait for.
 func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Condition {
@@ -34,8 +39,8 @@ func withKstatus(f *facts.Facts, conditions []metav1.Condition) []metav1.Conditi
 	switch {
 	case f.OlderRival() != nil && v.Blocker.Reason == "":
 		v.Blocker = kstatus.Notice(find(v1.ConditionSelectorConflict))
-	case bad.Reason == v1.ReasonNodeLost && onLostNode(f).Node.Missing:
-		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts after FenceAfter
+	case bad.Reason == v1.ReasonNodeLost && passes(onLostNode(f)):
+		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker
 	case bad.Reason == v1.ReasonPodFailing && waitsForPerson(f):
 		v.Blocker, v.Obstacle = v.Obstacle, engine.Notice{}
 	}

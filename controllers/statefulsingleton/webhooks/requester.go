@@ -14,6 +14,8 @@ func Requester() requester.Kind {
 		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "refuses evictions by a PodDisruptionBudget", Fields: []string{"onEviction"},
 			If: `has(spec.onEviction) && spec.onEviction == "` + string(v1.EvictionReplacesFirst) + `"`},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Does: "lets its pods write a Lease", Fields: []string{"fencing"},
+			If: `has(spec.fencing) && has(spec.fencing.mode) && spec.fencing.mode == "` + string(v1.FencingLease) + `"`},
 		{Verb: "update", Resource: "pods", Does: "releases pods", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
 	}, Free: map[string]string{"deletionProtection": "it only prevents accidental deletion"}}
 }

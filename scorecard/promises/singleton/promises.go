@@ -53,6 +53,7 @@ var Promises = []kit.Promise{
 	kit.Together("S27 the status reports that there are no pods", noPods),
 	alone(kit.OperatorSite, "S16 an outage of the webhook blocks only pods of the object", webhookDown),
 	kit.Core(alone(kit.NodeSite, "S23 a node without its kubelet blocks until it is declared off", nodeOff)),
+	kit.Core(alone(kit.NodeSite, "S50 a pod on a node that is cut off is replaced when it has not renewed the Lease", lostByLease)),
 	alone(kit.OperatorSite, "S49 an upgrade of the operator restarts no program, and the next pod gets its gate", operatorUpgraded),
 	alone(kit.NodeSite, "S48 a pod mounts the gate if all Nodes support it, and gets a copy otherwise", mountsGate),
 	kit.Core(alone(kit.OperatorSite, "S24 an operator that crashes in a handover is succeeded", operatorDiesInHandover)),

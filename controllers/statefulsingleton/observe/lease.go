@@ -1,0 +1,99 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+)
+
+// readLease reads the Lease, and the rights of the pods on it, if they are used. Without the right to read them, no
+// leased pod is started.
+func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.NamespacedName) error {
+	if !w.UsesLease() {
+		return nil
+	}
+	var lease coordinationv1.Lease
+	var role rbacv1.Role
+	var binding rbacv1.RoleBinding
+	found := map[client.Object]bool{}
+	for _, object := range []client.Object{&lease, &role, &binding} {
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: children.LeaseName(key.Name)}, object)
+		switch {
+		case apierrors.IsForbidden(err):
+			w.LeaseProblem = r.notPermitted(err)
+			return nil
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("get the Lease, or the rights on it: %w", err)
+		case err == nil && !isOf(object, key.Name):
+			w.LeaseProblem = foreign(object)
+			return nil
+		}
+		found[object] = err == nil
+	}
+	if found[&lease] {
+		w.Lease = &lease
+	}
+	if found[&role] {
+		w.Role = &role
+	}
+	if found[&binding] {
+		w.RoleBinding = &binding
+	}
+	if err := r.Leases.Follow(ctx, key.Namespace); err != nil {
+		return err
+	}
+	seen, version := r.Now(), "" // after the read, so that the time since then is never too long
+	if w.Lease != nil {
+		version = w.Lease.ResourceVersion
+	}
+	w.LeaseSince = r.Of(key).leaseSince(version, seen)
+	if earlier := r.Leases.seenAt(key, version); !earlier.IsZero() && earlier.Before(w.LeaseSince) {
+		w.LeaseSince = earlier
+	}
+	return nil
+}
+
+// notPermitted returns the notice about a missing right.
+func (r *Reader) notPermitted(err error) engine.Notice {
+	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fmt.Sprintf(
+		"fencing by a Lease is not permitted: %v. An administrator permits it by: kubectl create clusterrolebinding stateful-operator-fencing "+
+			"--clusterrole=stateful-operator-fencing-role --serviceaccount=%s:stateful-operator-controller-manager", err, r.Guard.Namespace)}
+}
+
+// isOf reports whether the operator has created an object for a StatefulSingleton. Only the operator can set the
+// label of a Lease.
+func isOf(object client.Object, singleton string) bool {
+	have := object.GetLabels()
+	return have[v1.LabelManagedBy] == v1.ManagedBy && have[v1.LabelSingleton] == singleton
+}
+
+// foreign returns the notice about an object that another client has created.
+func foreign(object client.Object) engine.Notice {
+	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fmt.Sprintf(
+		"%T %s was not created by the operator, which needs this name; delete it", object, object.GetName())}
+}
+
+// sighting is a version of a Lease, and when it was first seen.
+type sighting struct {
+	version string
+	at      time.Time
+}
+
+// leaseSince returns when this process first saw a version of the Lease.
+func (mem *Remembered) leaseSince(version string, now time.Time) time.Time {
+	if mem.lease.at.IsZero() || mem.lease.version != version {
+		mem.lease = sighting{version, now}
+	}
+	return mem.lease.at
+}

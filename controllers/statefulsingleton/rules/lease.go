@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
+)
+
+// maintainLease creates the Lease, and the rights of the pods on it, and deletes them when no pod needs them. A new
+// Lease has no holder: a write that is late names no pod.
+func maintainLease(f *facts.Facts, p *Plan) {
+	if f.Object == nil || f.LeaseProblem.Message != "" || f.ReleasesAll() || !f.UsesLease() {
+		return
+	}
+	accounts := leasedAccounts(f.Pods)
+	isWanted := spec.FencedByLease(f.Object) && !f.Deleting()
+	switch {
+	case !isWanted && len(accounts) == 0:
+		p.Do(deleteLease(f)...)
+		return
+	case f.Lease == nil:
+		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLease(f.Object), Reason: reasonLease}})
+	}
+	if len(accounts) == 0 {
+		return
+	}
+	if f.Role == nil {
+		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLeaseRole(f.Object), Reason: reasonLease}})
+	}
+	binding := children.BuildLeaseRoleBinding(f.Object, accounts)
+	switch {
+	case f.RoleBinding == nil:
+		p.Do(action.Chain{{Verb: action.Create, Object: binding, Reason: reasonLease}})
+	case !slices.Equal(f.RoleBinding.Subjects, binding.Subjects):
+		next := f.RoleBinding.DeepCopy()
+		next.Subjects = binding.Subjects
+		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: f.RoleBinding, Unchanged: true, Reason: reasonLease}})
+	}
+}
+
+// leasedAccounts returns the service accounts of the pods that use the Lease, sorted.
+func leasedAccounts(members []*facts.Member) []string {
+	found := map[string]bool{}
+	for _, m := range members {
+		if m.Leased {
+			found[children.AccountOf(m.Pod)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// deleteLease returns the actions that delete the Lease and the rights on it.
+func deleteLease(f *facts.Facts) []action.Chain {
+	var chains []action.Chain
+	for _, obj := range leaseObjects(f) {
+		chains = append(chains, action.Chain{{Verb: action.Delete, Object: obj, Reason: reasonLease, Detail: "no pod uses it"}})
+	}
+	return chains
+}
+
+// leaseObjects returns the Lease, the Role and the RoleBinding that exist.
+func leaseObjects(f *facts.Facts) []facts.Object {
+	var all []facts.Object
+	if f.Lease != nil {
+		all = append(all, f.Lease)
+	}
+	if f.Role != nil {
+		all = append(all, f.Role)
+	}
+	if f.RoleBinding != nil {
+		all = append(all, f.RoleBinding)
+	}
+	return all
+}
+
+// keepLeaseForPods returns the actions that keep the Lease, and the rights on it, while leased pods exist,
+// although the object ends. Without the Lease the running program would end.
+func keepLeaseForPods(f *facts.Facts) []action.Chain {
+	var owners []metav1.OwnerReference
+	for _, m := range f.Pods {
+		if m.Leased && m.Lives() {
+			owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: m.Name(), UID: m.Pod.UID})
+		}
+	}
+	if len(owners) == 0 {
+		return nil // the garbage collector deletes them
+	}
+	var chains []action.Chain
+	for _, obj := range leaseObjects(f) {
+		next := obj.DeepCopyObject().(facts.Object)
+		next.SetOwnerReferences(owners)
+		chains = append(chains, action.Chain{{Verb: action.Patch, Object: next, From: obj, Unchanged: true, Reason: reasonLease,
+			Detail: "its pods still use it"}})
+	}
+	return chains
+}
+
+// assignLease returns the write of the Lease in a grant. A leased pod becomes its holder. Any other pod starts by its
+// annotation, and the Lease gets no holder. The write is bound to the Lease that was read.
+func assignLease(f *facts.Facts, m *facts.Member, epoch int64) action.Action {
+	lease := f.Lease.DeepCopy()
+	now := metav1.NewMicroTime(f.Now)
+	lease.Spec.HolderIdentity = nil
+	if m.Leased {
+		lease.Spec.HolderIdentity = ptr.To(children.Identity(m.Pod))
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32(children.LeaseDuration(m.Pod).Seconds()))
+	}
+	lease.Spec.LeaseTransitions = ptr.To(int32(epoch))
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+	delete(lease.Annotations, v1.AnnotationNext)
+	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reasonAssign,
+		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch), Verify: sameHolder(lease)}
+}
+
+// sameHolder returns a check that no admission webhook has changed the holder.
+func sameHolder(want *coordinationv1.Lease) func(metav1.Object) error {
+	return func(answer metav1.Object) error {
+		have, ok := answer.(*coordinationv1.Lease)
+		if !ok || ptr.Deref(have.Spec.HolderIdentity, "") != ptr.Deref(want.Spec.HolderIdentity, "") {
+			return fmt.Errorf("the holder of Lease %s was changed", want.Name)
+		}
+		return nil
+	}
+}
+
+// nameSuccessor names the pod to which the agent of the holder hands the Lease when its program has ended, so that
+// the next program starts without the operator. No other pod may be running then. Otherwise no successor is named.
+func nameSuccessor(f *facts.Facts, p *Plan) {
+	if f.Lease == nil {
+		return
+	}
+	want := ""
+	if next := successor(f); next != nil {
+		want = children.Identity(next.Pod)
+	}
+	if f.Lease.Annotations[v1.AnnotationNext] == want {
+		return
+	}
+	lease := f.Lease.DeepCopy()
+	detail := "none"
+	delete(lease.Annotations, v1.AnnotationNext)
+	if want != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1.AnnotationNext, want)
+		detail = want
+	}
+	p.Do(action.Chain{{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reasonNext, Detail: detail}})
+}
+
+// successor returns the pod that takes over from the holder of the Lease; nil if there is none, or if the holder
+// does not have to stop.
+func successor(f *facts.Facts) *facts.Member {
+	if len(f.Blockers) != 1 || len(f.Waiting) == 0 || !f.Grants() {
+		return nil
+	}
+	holder := f.Blockers[0]
+	if !holder.HoldsLease || !f.HasToGo(holder) {
+		return nil
+	}
+	next, _ := Next(f)
+	if next == nil || !next.Leased || !next.AtGate() {
+		return nil
+	}
+	return next
+}
+
+// replaceFenced deletes the pod that has not renewed the Lease in time if no other pod waits, so that its owner
+// creates another one.
+func replaceFenced(f *facts.Facts, p *Plan) {
+	if !f.Grants() || len(f.Waiting) > 0 {
+		return
+	}
+	p.Do(deletions(f.Pods, reasonExpired, "it has not renewed the Lease for "+f.LeaseDuration().String(), func(m *facts.Member) bool {
+		return m.Fenced && m.Lives()
+	})...)
+}

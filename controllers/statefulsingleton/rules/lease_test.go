@@ -1,0 +1,74 @@
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
+)
+
+const (
+	leaseGrantA = "patch status of statefulsingleton db: Holder, a, epoch 1 > patch lease db.singleton: Assign, a, epoch 1"
+	leaseGrantB = "patch status of statefulsingleton db: Holder, b, epoch 2 > patch lease db.singleton: Assign, b, epoch 2"
+	protectsA   = "patch pod a: Protect"
+	releaseA    = "patch pod a: Release"
+)
+
+// running is a leased pod that runs its program, protected and ready.
+func running(name string) *fixture.MemberFixture {
+	m := fixture.Leased(name).Protect()
+	m.Pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
+	return m
+}
+
+func TestFencingByLease(t *testing.T) {
+	const fresh, half, over = time.Second, 14 * time.Second, 15 * time.Second
+	cutOff := nodestate.Facts{}
+	by := fixture.LeasedBy
+	held := func(members ...*fixture.MemberFixture) *facts.World {
+		return fixture.WorldOf(fixture.HeldByLease(), members...)
+	}
+	young := func(members ...*fixture.MemberFixture) *facts.World {
+		return fixture.WorldOf(fixture.Singleton("db").Leased(), members...)
+	}
+	fixture.Check(t, []fixture.Row{
+		{"the Lease and the rights on it are created, and nothing starts before", young(fixture.Leased("a")),
+			[]string{"create lease db.singleton: Lease", "create role db.singleton: Lease", "create rolebinding db.singleton: Lease"}},
+		{"the first pod starts by the Lease, without an annotation", by(young(fixture.Leased("a")), "", 0, 0, ""), []string{leaseGrantA}},
+		{"the holder is protected and Ready", by(held(fixture.Leased("a")), "a", 1, fresh, ""), []string{protectsA, "set a condition of pod a: Ready, True"}},
+		{"no pod starts while the holder renews the Lease", by(held(running("a"), fixture.Leased("b")), "a", 1, half, ""), nil},
+		{"S50 the next pod starts when the Lease has expired", by(held(running("a"), fixture.Leased("b")), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
+		{"S50 a pod whose Lease has expired is deleted if no other waits", by(held(running("a")), "a", 1, over, ""), []string{releaseA, "delete pod a: Expired, it has not renewed the Lease for 15s"}},
+		{"S14 the holder keeps its turn in a crash loop", by(held(running("a").Crashing(), fixture.Leased("b")), "a", 1, time.Hour, ""), nil},
+		{"S50 the holder loses its turn in a crash loop on a Node that is not Ready", by(held(running("a").Crashing().OnNode(cutOff), fixture.Leased("b")), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
+		{"the next pod starts when the kubelet reports the end of the holder", by(held(running("a").Deleted().Ended(), fixture.Leased("b")), "a", 1, fresh, ""), []string{releaseA, leaseGrantB}},
+		{"a holder of the Lease that was force deleted blocks until the Lease expires", by(held(fixture.Leased("b")), "a", 1, half, ""), nil},
+		{"and no longer", by(held(fixture.Leased("b")), "a", 1, over, ""), []string{leaseGrantB}},
+		{"a pod that was started by a handover becomes the holder", by(held(running("a").Deleted(), running("b")), "b", 2, fresh, ""), []string{releaseA, "patch status of statefulsingleton db: Adopt, b, epoch 2"}},
+		{"an interrupted grant repeats the first write", by(held(fixture.Leased("a")), "", 0, over, ""),
+			[]string{"patch status of statefulsingleton db: Holder, a, epoch 2 > patch lease db.singleton: Assign, a, epoch 2"}},
+		{"a pending holder is not replaced by the holder of the Lease", by(fixture.WorldOf(fixture.HeldByLease().Held("a", 2), fixture.Waiting("a"), running("b")), "b", 1, fresh, ""), nil},
+		{"a recreated Lease starts no pod before it has not changed for its duration", by(held(fixture.Leased("a").Deleted(), fixture.Leased("b")), "", 0, half, ""), []string{"patch pod b: Protect"}},
+		{"a pod without an agent starts after a write of the Lease", by(held(running("a").Deleted().Ended(), fixture.Waiting("b")), "a", 1, fresh, ""),
+			[]string{releaseA, leaseGrantB + " > patch pod b: Grant, epoch 2"}},
+		{"the successor of a terminating holder is named", by(held(running("a").Deleted(), fixture.Leased("b")), "a", 1, fresh, ""),
+			[]string{"patch lease db.singleton: Next, b_uid-of-b"}},
+		{"no successor is named while another pod may run", by(held(running("a").Deleted(), fixture.Ungated("u").Protect(), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"a pod without an agent is no successor", by(held(running("a").Deleted(), fixture.Waiting("b")), "a", 1, fresh, ""), nil},
+		{"a successor is removed when the holder need not stop", by(held(running("a"), fixture.Leased("b")), "a", 1, fresh, "b"), []string{"patch lease db.singleton: Next, none"}},
+		{"the Lease is deleted when no pod uses it", fixture.WorldWith(by(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1)), "", 1, fresh, ""), func(w *facts.World) {
+			w.Object.Status.Holder.Lease = "db.singleton"
+		}), []string{"delete lease db.singleton: Lease, no pod uses it", "delete role db.singleton: Lease, no pod uses it", "delete rolebinding db.singleton: Lease, no pod uses it"}},
+		{"the Lease outlives its object with the pod", by(fixture.WorldOf(fixture.HeldByLease().Goes(), running("a")), "a", 1, fresh, ""), []string{
+			"patch lease db.singleton: Lease, its pods still use it", "patch role db.singleton: Lease, its pods still use it", "patch rolebinding db.singleton: Lease, its pods still use it",
+			"patch pod a: LetGo", "patch statefulsingleton db: Release"}},
+		{"without rights no leased pod starts", fixture.WorldWith(young(fixture.Leased("a")), func(w *facts.World) {
+			w.LeaseProblem.Message = "forbidden"
+		}), []string{protectsA}},
+	})
+}

@@ -1,0 +1,45 @@
+package spec
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// Limits of spec.fencing.leaseDurationSeconds.
+const (
+	MinLeaseSeconds = 10
+	MaxLeaseSeconds = 600
+)
+
+// FencedByLease reports whether new pods of an object run their program by a Lease.
+func FencedByLease(s *v1.StatefulSingleton) bool {
+	return s.Spec.Fencing != nil && s.Spec.Fencing.Mode == v1.FencingLease
+}
+
+// validateFencing validates spec.fencing, after defaults.
+func validateFencing(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if seconds := *s.Spec.Fencing.LeaseDurationSeconds; seconds < MinLeaseSeconds || seconds > MaxLeaseSeconds {
+		errs = append(errs, field.Invalid(at.Child("leaseDurationSeconds"), seconds,
+			fmt.Sprintf("must be from %d to %d seconds", MinLeaseSeconds, MaxLeaseSeconds)))
+	}
+	inContainer := s.Spec.GateMode == v1.GateAuto || s.Spec.GateMode == v1.GateBinary
+	if FencedByLease(s) && !inContainer {
+		errs = append(errs, field.Invalid(at.Child("mode"), s.Spec.Fencing.Mode, fmt.Sprintf(
+			"requires gateMode Auto or Binary, because the agent waits in the container of the program; set spec.gateMode to Auto instead of %s, or this to Proof", s.Spec.GateMode)))
+	}
+	return errs
+}
+
+// fencingWarnings returns warnings about spec.fencing, after defaults.
+func fencingWarnings(s *v1.StatefulSingleton) []string {
+	seconds, most := *s.Spec.Fencing.LeaseDurationSeconds, *s.Spec.MaxTransitionTime
+	if !FencedByLease(s) || seconds <= most {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.fencing.leaseDurationSeconds: %d seconds exceed maxTransitionTime (%d): "+
+		"the takeover from a node that cannot be reached is reported as a handover that takes too long; lower it, or raise spec.maxTransitionTime (max 3600)", seconds, most)}
+}
