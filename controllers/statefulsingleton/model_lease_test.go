@@ -178,11 +178,14 @@ func (v view) mayCompleteLease() bool {
 	return due && v.freesLease()
 }
 
-// mayAdoptLeased reports whether the holder of the Lease becomes that of the object. A pending holder may be about to
-// be granted.
+// mayAdoptLeased reports whether the holder of the Lease becomes that of the object. A pending holder without an agent
+// may be about to be granted. One with an agent starts only by a write of the Lease.
 func (v view) mayAdoptLeased() bool {
 	due := !v.isHolder() && v.granted() && v.mayRun()
-	return due && (!v.process().seen.pending || !v.m.obeys(pendingStays))
+	h := v.holder()
+	isGate := h != noPod && !v.s.pods[h-1].leased
+	stays := v.process().seen.pending && isGate && v.m.obeys(pendingStays)
+	return due && !stays
 }
 
 // mayNameNext reports whether a waiting pod can take over from the holder of the Lease, which alone may run.

@@ -188,7 +188,8 @@ func hold(c *corev1.Container, mode v1.GateMode, s *v1.StatefulSingleton) {
 	if text, ok := originalEntrypoint(c); ok && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v1.EnvOriginalEntrypoint }) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: v1.EnvOriginalEntrypoint, Value: text})
 	}
-	if c.LivenessProbe != nil && c.StartupProbe == nil {
+	needsProbe := c.LivenessProbe != nil || mode == gateLease // without a probe the pod would be Ready while it waits
+	if needsProbe && c.StartupProbe == nil {
 		c.StartupProbe = startupProbe(probe)
 	}
 	c.Command = slices.Concat(gate, c.Command)

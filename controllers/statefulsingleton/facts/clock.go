@@ -50,6 +50,11 @@ func (f *Facts) podRequeueDelays() []time.Duration {
 			after = append(after, f.Until(m.Node.MissingSince, spec.FenceAfter))
 		}
 	}
+	for _, m := range f.Blockers {
+		if m.HoldsLease && f.LeaseExpired() {
+			after = append(after, m.RunsSince().Add(f.LeaseDuration()).Sub(f.Now))
+		}
+	}
 	for _, m := range f.Waiting {
 		if m.AtGate() && f.Object != nil {
 			after = append(after, f.Until(m.AtGateSince, spec.GateSteadyAfter))

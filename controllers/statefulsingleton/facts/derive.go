@@ -22,7 +22,10 @@ func Derive(w *World) *Facts {
 	}
 	slices.SortStableFunc(f.Waiting, byTurn)
 	f.Active = activeOf(f.Blockers)
-	f.Started = slices.DeleteFunc(slices.Clone(f.Blockers), func(m *Member) bool { return !m.mayHaveStarted() })
+	f.Started = slices.DeleteFunc(slices.Clone(f.Blockers), func(m *Member) bool {
+		isUnknown := m.Leased && !m.HasTurn() // the Lease is missing or cannot be read
+		return isUnknown || !m.mayHaveStarted()
+	})
 	f.Leaving = f.findLeaving()
 	f.Handover = f.inHandover()
 	f.Late = f.Handover && w.isLate()

@@ -80,6 +80,9 @@ func (w *World) LeaseDuration() time.Duration {
 			longest = max(longest, children.LeaseDuration(m.Pod))
 		}
 	}
+	if longest == 0 && w.leaseIsUnknown() {
+		longest = spec.MaxLeaseSeconds * time.Second // that of a pod that is not seen
+	}
 	if w.Lease != nil {
 		longest = max(longest, time.Duration(ptr.Deref(w.Lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	}

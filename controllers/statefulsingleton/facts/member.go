@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,16 @@ func (m *Member) AtGate() bool {
 		}
 	}
 	return running > 0 && running == len(m.Program)
+}
+
+// RunsSince returns when the container of a leased pod has started; zero if it does not run.
+func (m *Member) RunsSince() time.Time {
+	for _, name := range m.Program {
+		if s := statusOf(m.Pod.Status.ContainerStatuses, name); s != nil && s.State.Running != nil {
+			return s.State.Running.StartedAt.Time
+		}
+	}
+	return time.Time{}
 }
 
 // statusOf returns the status of the named container; nil if the kubelet has reported none.
@@ -213,8 +224,9 @@ func (m *Member) Inspect(object *v1.StatefulSingleton) {
 			}
 		}
 	}
-	m.Leased = children.IsLeased(m.Pod, object)
-	m.Gated = children.HasGate(m.Pod, object) && !m.passedGate()
+	hasGate := children.HasGate(m.Pod, object)
+	m.Leased = hasGate && children.IsLeased(m.Pod, object)
+	m.Gated = hasGate && !m.passedGate()
 	m.Lacks = children.Lacking(m.Pod, object)
 	for _, c := range children.Program(m.Pod, object) {
 		m.Program = append(m.Program, c.Name)

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -86,8 +87,15 @@ func (w *World) agentMayRun(m *Member) bool {
 // fencedByLease reports whether the holder of the Lease can no longer run. While its container restarts on a
 // Ready Node, nothing renews the Lease, and the pod keeps its turn.
 func (w *World) fencedByLease(m *Member) bool {
-	isCutOff := m.AtGate() || !m.Node.Ready
+	isCutOff := w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
 	return isCutOff && w.holdsLease(m) && w.LeaseExpired()
+}
+
+// hasRunFor reports whether the agent of a pod has been running for that long. A container that has just started has
+// had no time to renew the Lease.
+func (w *World) hasRunFor(m *Member, d time.Duration) bool {
+	since := m.RunsSince()
+	return !since.IsZero() && w.Now.Sub(since) >= d
 }
 
 // isPending reports whether status.holder names a leased pod, and the Lease has not been written for it.

@@ -115,9 +115,21 @@ func (g *Guard) Missing() engine.Notice {
 	return engine.Notice{}
 }
 
-// look returns the problem with the policy in the API server; empty if there is none.
+// look returns the problem with the policies in the API server; empty if there is none.
 func (g *Guard) look(ctx context.Context) engine.Notice {
-	want, wantBinding := children.BuildGuard(g.Namespace, g.Watched)
+	problem := g.lookAt(ctx, children.BuildGuard)
+	if problem.Message == "" {
+		problem = g.lookAt(ctx, children.BuildLeaseGuard)
+	}
+	return problem
+}
+
+// build builds a policy with its binding.
+type build func(namespace string, watched []string) (*policyv1.ValidatingAdmissionPolicy, *policyv1.ValidatingAdmissionPolicyBinding)
+
+// lookAt returns the problem with one policy; empty if there is none.
+func (g *Guard) lookAt(ctx context.Context, policy build) engine.Notice {
+	want, wantBinding := policy(g.Namespace, g.Watched)
 	var have policyv1.ValidatingAdmissionPolicy
 	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
 	key := types.NamespacedName{Name: want.Name}

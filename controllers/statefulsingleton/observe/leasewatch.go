@@ -59,8 +59,8 @@ func (l *LeaseWatch) Start(ctx context.Context) error {
 	return nil
 }
 
-// due returns the objects whose Leases have not been renewed, after half of the duration, and each time it has
-// passed.
+// due returns the objects whose Leases have not been renewed, after half of the duration, after all of it, and then
+// in growing intervals.
 func (l *LeaseWatch) due() []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *LeaseWatch) due() []types.NamespacedName {
 			continue
 		}
 		keys = append(keys, key)
-		lease.due = max(lease.duration, lease.due+lease.duration/2)
+		lease.due = max(lease.duration, lease.due*2)
 	}
 	return keys
 }

@@ -59,7 +59,7 @@ func releaseAll(f *facts.Facts, p *Plan) {
 			chains = append(chains, releasePod(f, m)...)
 		}
 	}
-	p.Do(append(chains, keepLeaseForPods(f)...)...)
+	p.Do(chains...)
 	p.Then(freeObject(f)...)
 }
 
@@ -125,9 +125,9 @@ func finishDeletion(f *facts.Facts, p *Plan) {
 	if !f.Deleting() || IsNeeded(f) || len(p.Steps) > 0 {
 		return
 	}
-	p.Do(append(keepLeaseForPods(f), unprotectAll(f, func(m *facts.Member) bool {
+	p.Do(unprotectAll(f, func(m *facts.Member) bool {
 		return !f.IsAlsoOfAnother(m)
-	})...)...)
+	})...)
 	p.Then(freeObject(f)...)
 }
 
@@ -136,8 +136,11 @@ func finishDeletion(f *facts.Facts, p *Plan) {
 // could run. An object that does not serve is not needed: an older object manages its own
 // pods, and the other pods are released when this object is gone.
 func IsNeeded(f *facts.Facts) bool {
-	if !f.Serves() {
+	switch {
+	case !f.Serves():
 		return false
+	case f.LeaseProblem.Message != "" && len(leasedAccounts(f.Pods)) > 0: // nobody else starts them
+		return true
 	}
 	return len(f.Waiting) > 0 || isStopping(f)
 }

@@ -164,11 +164,26 @@ func protect(f *facts.Facts, p *Plan) {
 func unprotectStopped(f *facts.Facts, p *Plan) {
 	var chains []action.Chain
 	for _, m := range f.Pods {
-		if m.Standing == facts.Out && m.Protected() {
-			chains = append(chains, action.Chain{Unprotect(m, ReasonRelease)})
+		if m.Standing != facts.Out || !m.Protected() {
+			continue
 		}
+		chain := action.Chain{Unprotect(m, ReasonRelease)}
+		if m.HoldsLease && !grantsNow(f) {
+			chain = append(action.Chain{freeLease(f, m)}, chain...)
+		}
+		chains = append(chains, chain)
 	}
 	p.Do(chains...)
+}
+
+// grantsNow reports whether a grant of this pass writes the Lease.
+func grantsNow(f *facts.Facts) bool {
+	isBlocked := len(f.Blockers) > 0 || !f.Grants()
+	if isBlocked || len(f.Waiting) == 0 {
+		return false
+	}
+	next, _ := Next(f)
+	return next != nil
 }
 
 // Unprotect returns the patch that removes our finalizer. If the reason is that the pod has

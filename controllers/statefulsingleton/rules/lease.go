@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -19,32 +21,36 @@ import (
 // maintainLease creates the Lease, and the rights of the pods on it, and deletes them when no pod needs them. A new
 // Lease has no holder: a write that is late names no pod.
 func maintainLease(f *facts.Facts, p *Plan) {
-	if f.Object == nil || f.LeaseProblem.Message != "" || f.ReleasesAll() || !f.UsesLease() {
+	if f.Object == nil || f.LeaseProblem.Message != "" || !f.UsesLease() {
 		return
 	}
 	accounts := leasedAccounts(f.Pods)
-	isWanted := spec.FencedByLease(f.Object) && !f.Deleting()
 	switch {
-	case !isWanted && len(accounts) == 0:
+	case f.Deleting():
+		p.Do(keepLeaseForPods(f)...) // the garbage collector may delete what the object owns
+		return
+	case !spec.FencedByLease(f.Object) && len(accounts) == 0:
 		p.Do(deleteLease(f)...)
 		return
-	case f.Lease == nil:
-		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLease(f.Object), Reason: reasonLease}})
+	}
+	p.Do(ownLease(f)...)
+	if f.Lease == nil {
+		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLease(f.Object), Reason: ReasonLease}})
 	}
 	if len(accounts) == 0 {
 		return
 	}
 	if f.Role == nil {
-		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLeaseRole(f.Object), Reason: reasonLease}})
+		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLeaseRole(f.Object), Reason: ReasonLease}})
 	}
 	binding := children.BuildLeaseRoleBinding(f.Object, accounts)
 	switch {
 	case f.RoleBinding == nil:
-		p.Do(action.Chain{{Verb: action.Create, Object: binding, Reason: reasonLease}})
+		p.Do(action.Chain{{Verb: action.Create, Object: binding, Reason: ReasonLease}})
 	case !slices.Equal(f.RoleBinding.Subjects, binding.Subjects):
 		next := f.RoleBinding.DeepCopy()
 		next.Subjects = binding.Subjects
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: f.RoleBinding, Unchanged: true, Reason: reasonLease}})
+		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: f.RoleBinding, Unchanged: true, Reason: ReasonLease}})
 	}
 }
 
@@ -52,18 +58,50 @@ func maintainLease(f *facts.Facts, p *Plan) {
 func leasedAccounts(members []*facts.Member) []string {
 	found := map[string]bool{}
 	for _, m := range members {
-		if m.Leased {
+		if children.LeaseDuration(m.Pod) > 0 {
 			found[children.AccountOf(m.Pod)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-// deleteLease returns the actions that delete the Lease and the rights on it.
+// deleteLease returns the actions that delete the Lease and the rights on it, after a change of the mode. The status
+// does not refer to them any more, before they are deleted.
 func deleteLease(f *facts.Facts) []action.Chain {
+	if f.UnseenHolder() != "" {
+		return nil
+	}
+	var chain action.Chain
+	if h := f.Object.Status.Holder; h != nil && h.Lease != "" {
+		object := f.Object.DeepCopy()
+		object.Status.Holder.Lease = ""
+		chain = append(chain, action.Action{Verb: action.PatchStatus, Object: object, From: f.Object, Reason: ReasonLease, Detail: "no pod uses it"})
+	}
+	for _, obj := range leaseObjects(f) {
+		chain = append(chain, action.Action{Verb: action.Delete, Object: obj, Reason: ReasonLease, Detail: "no pod uses it"})
+	}
+	if len(chain) == 0 {
+		return nil
+	}
+	return []action.Chain{chain}
+}
+
+// ownLease returns the actions that make this object the owner of the Lease and of the rights on it. An earlier
+// object of the same name has left them to its pods.
+func ownLease(f *facts.Facts) []action.Chain {
+	return withOwners(f, children.BuildLease(f.Object).OwnerReferences, "")
+}
+
+// withOwners returns the actions that set the owners of the Lease and of the rights on it.
+func withOwners(f *facts.Facts, owners []metav1.OwnerReference, why string) []action.Chain {
 	var chains []action.Chain
 	for _, obj := range leaseObjects(f) {
-		chains = append(chains, action.Chain{{Verb: action.Delete, Object: obj, Reason: reasonLease, Detail: "no pod uses it"}})
+		if apiequality.Semantic.DeepEqual(obj.GetOwnerReferences(), owners) {
+			continue
+		}
+		next := obj.DeepCopyObject().(facts.Object)
+		next.SetOwnerReferences(owners)
+		chains = append(chains, action.Chain{{Verb: action.Patch, Object: next, From: obj, Unchanged: true, Reason: ReasonLease, Detail: why}})
 	}
 	return chains
 }
@@ -88,21 +126,23 @@ func leaseObjects(f *facts.Facts) []facts.Object {
 func keepLeaseForPods(f *facts.Facts) []action.Chain {
 	var owners []metav1.OwnerReference
 	for _, m := range f.Pods {
-		if m.Leased && m.Lives() {
+		if m.Leased && !podstate.Ended(m.Pod) {
 			owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: m.Name(), UID: m.Pod.UID})
 		}
 	}
 	if len(owners) == 0 {
 		return nil // the garbage collector deletes them
 	}
-	var chains []action.Chain
-	for _, obj := range leaseObjects(f) {
-		next := obj.DeepCopyObject().(facts.Object)
-		next.SetOwnerReferences(owners)
-		chains = append(chains, action.Chain{{Verb: action.Patch, Object: next, From: obj, Unchanged: true, Reason: reasonLease,
-			Detail: "its pods still use it"}})
-	}
-	return chains
+	return withOwners(f, owners, "its pods still use it")
+}
+
+// freeLease returns the write that removes a pod from the Lease that no longer runs, so that the next pod need not
+// wait until the Lease expires.
+func freeLease(f *facts.Facts, m *facts.Member) action.Action {
+	lease := f.Lease.DeepCopy()
+	lease.Spec.HolderIdentity = nil
+	delete(lease.Annotations, v1.AnnotationNext)
+	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: ReasonLease, Detail: m.Name() + " does not run"}
 }
 
 // assignLease returns the write of the Lease in a grant. A leased pod becomes its holder. Any other pod starts by its
@@ -118,7 +158,7 @@ func assignLease(f *facts.Facts, m *facts.Member, epoch int64) action.Action {
 	lease.Spec.LeaseTransitions = ptr.To(int32(epoch))
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 	delete(lease.Annotations, v1.AnnotationNext)
-	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reasonAssign,
+	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: ReasonAssign,
 		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch), Verify: sameHolder(lease)}
 }
 
@@ -136,8 +176,8 @@ func sameHolder(want *coordinationv1.Lease) func(metav1.Object) error {
 // nameSuccessor names the pod to which the agent of the holder hands the Lease when its program has ended, so that
 // the next program starts without the operator. No other pod may be running then. Otherwise no successor is named.
 func nameSuccessor(f *facts.Facts, p *Plan) {
-	if f.Lease == nil {
-		return
+	if f.Lease == nil || leaseHolder(f.Blockers) == nil {
+		return // a grant removes the successor
 	}
 	want := ""
 	if next := successor(f); next != nil {

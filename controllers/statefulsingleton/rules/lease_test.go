@@ -43,7 +43,7 @@ func TestFencingByLease(t *testing.T) {
 		{"the holder is protected and Ready", by(held(fixture.Leased("a")), "a", 1, fresh, ""), []string{protectsA, "set a condition of pod a: Ready, True"}},
 		{"no pod starts while the holder renews the Lease", by(held(running("a"), fixture.Leased("b")), "a", 1, half, ""), nil},
 		{"S50 the next pod starts when the Lease has expired", by(held(running("a"), fixture.Leased("b")), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
-		{"S50 a pod whose Lease has expired is deleted if no other waits", by(held(running("a")), "a", 1, over, ""), []string{releaseA, "delete pod a: Expired, it has not renewed the Lease for 15s"}},
+		{"S50 a pod whose Lease has expired is deleted if no other waits", by(held(running("a")), "a", 1, over, ""), []string{"patch lease db.singleton: Lease, a does not run > " + releaseA, "delete pod a: Expired, it has not renewed the Lease for 15s"}},
 		{"S14 the holder keeps its turn in a crash loop", by(held(running("a").Crashing(), fixture.Leased("b")), "a", 1, time.Hour, ""), nil},
 		{"S50 the holder loses its turn in a crash loop on a Node that is not Ready", by(held(running("a").Crashing().OnNode(cutOff), fixture.Leased("b")), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
 		{"the next pod starts when the kubelet reports the end of the holder", by(held(running("a").Deleted().Ended(), fixture.Leased("b")), "a", 1, fresh, ""), []string{releaseA, leaseGrantB}},
@@ -53,6 +53,7 @@ func TestFencingByLease(t *testing.T) {
 		{"an interrupted grant repeats the first write", by(held(fixture.Leased("a")), "", 0, over, ""),
 			[]string{"patch status of statefulsingleton db: Holder, a, epoch 2 > patch lease db.singleton: Assign, a, epoch 2"}},
 		{"a pending holder is not replaced by the holder of the Lease", by(fixture.WorldOf(fixture.HeldByLease().Held("a", 2), fixture.Waiting("a"), running("b")), "b", 1, fresh, ""), nil},
+		{"a pending holder with an agent is replaced by the holder of the Lease", by(fixture.WorldOf(fixture.HeldByLease().Held("a", 2), fixture.Leased("a"), running("b")), "b", 1, fresh, ""), []string{"patch status of statefulsingleton db: Adopt, b, epoch 1"}},
 		{"a recreated Lease starts no pod before it has not changed for its duration", by(held(fixture.Leased("a").Deleted(), fixture.Leased("b")), "", 0, half, ""), []string{"patch pod b: Protect"}},
 		{"a pod without an agent starts after a write of the Lease", by(held(running("a").Deleted().Ended(), fixture.Waiting("b")), "a", 1, fresh, ""),
 			[]string{releaseA, leaseGrantB + " > patch pod b: Grant, epoch 2"}},
@@ -63,12 +64,32 @@ func TestFencingByLease(t *testing.T) {
 		{"a successor is removed when the holder need not stop", by(held(running("a"), fixture.Leased("b")), "a", 1, fresh, "b"), []string{"patch lease db.singleton: Next, none"}},
 		{"the Lease is deleted when no pod uses it", fixture.WorldWith(by(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1)), "", 1, fresh, ""), func(w *facts.World) {
 			w.Object.Status.Holder.Lease = "db.singleton"
-		}), []string{"delete lease db.singleton: Lease, no pod uses it", "delete role db.singleton: Lease, no pod uses it", "delete rolebinding db.singleton: Lease, no pod uses it"}},
+		}), []string{"patch status of statefulsingleton db: Lease, no pod uses it > delete lease db.singleton: Lease, no pod uses it > delete role db.singleton: Lease, no pod uses it > delete rolebinding db.singleton: Lease, no pod uses it"}},
 		{"the Lease outlives its object with the pod", by(fixture.WorldOf(fixture.HeldByLease().Goes(), running("a")), "a", 1, fresh, ""), []string{
-			"patch lease db.singleton: Lease, its pods still use it", "patch role db.singleton: Lease, its pods still use it", "patch rolebinding db.singleton: Lease, its pods still use it",
-			"patch pod a: LetGo", "patch statefulsingleton db: Release"}},
+			"patch lease db.singleton: Lease, its pods still use it", "patch role db.singleton: Lease, its pods still use it", "patch rolebinding db.singleton: Lease, its pods still use it"}},
+		{"a new object becomes the owner of the Lease", disowned(by(held(running("a")), "a", 1, fresh, "")), []string{
+			"patch lease db.singleton: Lease", "patch role db.singleton: Lease", "patch rolebinding db.singleton: Lease"}},
+		{"the Lease is kept while its holder is not among the pods", fixture.WorldWith(by(fixture.WorldOf(fixture.HeldByLease(), fixture.Waiting("b")), "x", 2, half, ""), func(w *facts.World) {
+			w.Object.Spec.Fencing.Mode = v1.FencingProof
+		}), nil},
+		{"a Lease that another client has deleted blocks a pod without an agent", fixture.WorldWith(fixture.WorldOf(fixture.HeldByLease(), fixture.Waiting("b")), func(w *facts.World) {
+			w.LeaseSince = fixture.Noon.Add(-time.Minute)
+		}), []string{"create lease db.singleton: Lease"}},
+		{"a holder that has stopped is removed from the Lease if no pod follows", by(held(running("a").Deleted().Ended()), "a", 1, fresh, ""),
+			[]string{"patch lease db.singleton: Lease, a does not run > patch pod a: Release"}},
+		{"a container that has just started has had no time for a renewal", by(held(running("a").StartedFor(14*time.Second), fixture.Leased("b")), "a", 1, over, ""), nil},
+		{"a grant does not compete with the removal of the successor", by(held(running("a").Deleted(), fixture.Leased("b")), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
+		{"without rights a deleted object stays until its pods end", fixture.WorldWith(fixture.WorldOf(fixture.Singleton("db").Leased().Goes(), fixture.Leased("a").Protect()), func(w *facts.World) {
+			w.LeaseProblem.Message = "forbidden"
+		}), nil},
 		{"without rights no leased pod starts", fixture.WorldWith(young(fixture.Leased("a")), func(w *facts.World) {
 			w.LeaseProblem.Message = "forbidden"
 		}), []string{protectsA}},
 	})
+}
+
+// disowned removes the owners of the Lease and of the rights on it.
+func disowned(w *facts.World) *facts.World {
+	w.Lease.OwnerReferences, w.Role.OwnerReferences, w.RoleBinding.OwnerReferences = nil, nil, nil
+	return w
 }

@@ -38,8 +38,8 @@ const (
 	ReasonDetach     = "Detach"     // detach a pod on a cordoned Node from its ReplicaSet
 	ReasonReturn     = "Return"     // return a detached pod to its ReplicaSet
 	ReasonUnwanted   = "Unwanted"   // delete a detached pod whose Deployment is scaled to 0
-	reasonLease      = "Lease"      // create or delete the Lease, and the rights of pods on it
-	reasonAssign     = "Assign"     // write the holder of the Lease
+	ReasonLease      = "Lease"      // create or delete the Lease, and the rights of pods on it
+	ReasonAssign     = "Assign"     // write the holder of the Lease
 	reasonNext       = "Next"       // name the successor in the Lease
 	reasonExpired    = "Expired"    // delete a pod that does not renew the Lease, so that its owner creates another
 	ReasonCordoned   = "Cordoned"   // delete a waiting pod on a cordoned Node

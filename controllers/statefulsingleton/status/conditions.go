@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -206,6 +207,8 @@ func hindrance(f *facts.Facts, next *facts.Member) string {
 		return fmt.Sprintf("waiting up to %s for the kubelet to report a static pod again, which may still be running; pod %s is next", spec.MirrorReturns, next.Name())
 	case f.SettlesIn() > 0:
 		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", next.Name())
+	case f.UnseenHolder() != "":
+		return fmt.Sprintf("waiting until Lease %s has not changed for %s, because its holder cannot be observed; pod %s is next", children.LeaseName(f.Object.Name), f.LeaseDuration(), next.Name())
 	case obstacle(next) != "":
 		return fmt.Sprintf("pod %s is next, but %s", next.Name(), obstacle(next))
 	}
@@ -228,7 +231,7 @@ func Degraded(f *facts.Facts) metav1.Condition {
 // troubles are the checks for problems, most severe first. Each returns the reason and
 // message of condition Degraded; an empty Notice if it finds no problem.
 var troubles = []func(*facts.Facts) engine.Notice{
-	notServed, severalRunning, notFenced, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
+	notServed, notFenced, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 // notServed reports an object that manages no pods.

@@ -227,7 +227,9 @@ func EventOf(o action.Outcome) (reason, doing, note string) {
 		return v1.EventPodStarted, "Grant", pod + " may run its program"
 	case o.Reason == rules.ReasonGrant:
 		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other pod may"
-	case o.Reason == rules.ReasonBudget:
+	case o.Reason == rules.ReasonAssign:
+		return v1.EventPodTransition, "Grant", "the Lease names " + o.Detail
+	case o.Reason == rules.ReasonBudget, o.Reason == rules.ReasonLease:
 		return "", "", ""
 	case o.Reason == rules.ReasonDetach:
 		return v1.EventPodDetached, "Drain", pod + ": " + o.Detail
