@@ -27,7 +27,7 @@ func maintainLease(f *facts.Facts, p *Plan) {
 	accounts := leasedAccounts(f.Pods)
 	switch {
 	case f.Deleting():
-		p.Do(keepLeaseForPods(f)...) // the garbage collector may delete what the object owns
+		p.Do(keepLeaseForPods(f)...) // the garbage collector may delete its dependents
 		return
 	case !spec.FencedByLease(f.Object) && len(accounts) == 0:
 		p.Do(deleteLease(f)...)
