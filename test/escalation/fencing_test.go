@@ -57,7 +57,9 @@ func changesLease(text string) func(context.Context, loot) error {
 }
 
 const (
-	renewal  = `{"spec": {"renewTime": "2026-11-29T00:00:00.000000Z"}}`
+	renewal = `{"spec": {"renewTime": "2026-11-29T00:00:00.000000Z"}}`
+	// another differs from renewal: the policy allows a write that changes nothing.
+	another  = `{"spec": {"renewTime": "2026-11-29T00:00:01.000000Z"}}`
 	epoch    = `{"spec": {"leaseTransitions": 7}}`
 	nextIsMe = `{"metadata": {"annotations": {"` + statefulsingletonv1.AnnotationNext + `": "mine_0"}}}`
 	takeover = `{"spec": {"holderIdentity": "mine_0", "leaseTransitions": 4}}`
@@ -77,12 +79,12 @@ var podThefts = []struct {
 	{holderPod, theft{name: "a renewal that does not expire", do: changesLease(forEver), blocked: holderOnly}},
 	{holderPod, theft{name: "removing the label", do: changesLease(unlabel), blocked: holderOnly}},
 	{holderPod, theft{name: "renewing the Lease of another program", do: patches(func() client.Object { return lease(tenant, "e.singleton") }, renewal), blocked: forbidden}},
-	{waitingPod, theft{name: "renewing for the holder", do: changesLease(renewal), blocked: holderOnly}},
+	{waitingPod, theft{name: "renewing for the holder", do: changesLease(another), blocked: holderOnly}},
 	{waitingPod, theft{name: "another epoch", do: changesLease(epoch), blocked: holderOnly}},
 	{waitingPod, theft{name: "naming a successor", do: changesLease(nextIsMe), blocked: holderOnly}},
 	{waitingPod, theft{name: "taking over", do: changesLease(`{"metadata": {"annotations": {"` + statefulsingletonv1.AnnotationNext + `": null}}, "spec": {"holderIdentity": "` + identityOf(waitingPod) + `", "leaseTransitions": 4}}`), blocked: holderOnly}},
 	{holderPod, theft{name: "handing over to the pod that the operator named", do: changesLease(`{"metadata": {"annotations": {"` + statefulsingletonv1.AnnotationNext + `": null}}, "spec": {"holderIdentity": "` + identityOf(waitingPod) + `", "leaseTransitions": 4}}`)}},
-	{holderPod, theft{name: "renewing after the handover", do: changesLease(renewal), blocked: holderOnly}},
+	{holderPod, theft{name: "renewing after the handover", do: changesLease(another), blocked: holderOnly}},
 }
 
 // fencingRole returns the Role that the controllers write for the Lease with the same name.
