@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -55,7 +54,7 @@ func idle(application string) driver.Code {
 // ended releases the children that have ended, and reports whether the application has ended by itself.
 func ended(d driver.Driver, log *driver.Log) bool {
 	crashed := false
-	reap(func(pid int) { crashed = crashed || d.Crashed(pid) })
+	processes.Reap(func(pid int, _ syscall.WaitStatus) { crashed = crashed || d.Crashed(pid) })
 	if !crashed {
 		return false
 	}
@@ -101,24 +100,7 @@ func stopAll(d driver.Driver, log *driver.Log) {
 	}
 	processes.WaitUntil(killLimit, func() bool {
 		_ = syscall.Kill(-1, syscall.SIGKILL) // all processes of the PID namespace, except this one
-		return !reap(func(int) {})
+		return !processes.Reap(nil)
 	})
 	log.Printf("ends")
-}
-
-// reap releases the children that have ended, calls a function for each, and reports whether others
-// remain.
-func reap(ended func(pid int)) (remain bool) {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return false
-		case pid == 0:
-			return true
-		default:
-			ended(pid)
-		}
-	}
 }

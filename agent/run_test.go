@@ -56,7 +56,7 @@ type singleton struct {
 func startPod(t *testing.T, server *leasetest.Server, identity string, argv ...string) *singleton {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("requires root")
+		t.Skip("only root can create the PID namespace and the mounts of a container")
 	}
 	p := &singleton{t: t, server: server, identity: identity, dir: t.TempDir(), ended: make(chan struct{})}
 	for _, folder := range []string{"fencing", "signal", "files"} {
@@ -252,12 +252,12 @@ func testCut(t *testing.T, fault leasetest.Fault) {
 	})
 	s.Fail(fault)
 	version, since := s.Lease().ResourceVersion, time.Now()
-	for time.Since(since) < leaseDuration {
-		time.Sleep(10 * time.Millisecond)
+	eventually(t, "the Lease has not changed for its duration", func() bool {
 		if now := s.Lease().ResourceVersion; now != version {
 			version, since = now, time.Now()
 		}
-	}
+		return time.Since(since) >= leaseDuration
+	})
 	if !p.hasEnded() {
 		t.Errorf("the program runs when the Lease is taken over")
 	}

@@ -4,9 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,18 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/component-base/compatibility"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy/policytest"
 )
 
 const (
@@ -38,33 +32,16 @@ const (
 // on the accounts of an operator with name op in namespace home.
 func newAccountPolicies(t *testing.T) *validating.Plugin {
 	t.Helper()
-	klog.SetLogger(logr.Discard())
 	var existing []runtime.Object
 	for _, name := range []string{"home", "shop", metav1.NamespaceSystem, corev1.NamespaceNodeLease} {
-		existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
+		existing = append(existing, policytest.Namespace(name))
 	}
 	for _, rule := range accountRules("op", "home") {
 		made, binding := rule.build("op", "home")
 		existing = append(existing, made, binding)
 	}
-	c := fake.NewClientset(existing...)
-	plugin, err := validating.NewPlugin(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared := informers.NewSharedInformerFactory(c, 0)
-	initializer.New(c, dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), shared, authorizerfactory.NewAlwaysDenyAuthorizer(), featuregate.NewFeatureGate(),
-		compatibility.NewEffectiveVersionFromString("1.37", "", ""), t.Context().Done(), meta.NewDefaultRESTMapper(nil)).Initialize(plugin)
-	if err := plugin.ValidateInitialization(); err != nil {
-		t.Fatal(err)
-	}
-	shared.Start(t.Context().Done())
-	for deadline := time.Now().Add(30 * time.Second); !plugin.WaitForReady(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the plugin is not ready")
-		}
-	}
-	return plugin
+	return policytest.NewPlugin(t, policytest.Cluster{Existing: existing, Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()),
+		Mapper: meta.NewDefaultRESTMapper(nil), Authorizer: authorizerfactory.NewAlwaysDenyAuthorizer()})
 }
 
 func aLease(namespace, name string) client.Object {

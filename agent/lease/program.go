@@ -96,29 +96,12 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// reap releases the children that have ended, calls a function for each, and reports whether others remain.
-func reap(ended func(pid int, status syscall.WaitStatus)) (remain bool) {
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return false
-		case pid == 0:
-			return true
-		default:
-			ended(pid, status)
-		}
-	}
-}
-
 // killRest kills all other processes of the PID namespace, and reports whether all have ended. Those of exec are
 // no children of process 1.
 func killRest() bool {
 	return processes.WaitUntil(killLimit, func() bool {
 		_ = syscall.Kill(-1, syscall.SIGKILL) // all processes of the PID namespace, except this one
-		if reap(func(int, syscall.WaitStatus) {}) {
+		if processes.Reap(nil) {
 			return false
 		}
 		all, err := processes.All()

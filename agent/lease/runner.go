@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
 // Exit codes of process 1. Otherwise it exits with the exit code of the program.
@@ -261,7 +263,7 @@ func (r *runner) start() (code int, done bool) {
 // reap releases the children that have ended. When the program is one of them, all other processes are killed.
 // Renewals continue meanwhile.
 func (r *runner) reap() {
-	reap(func(pid int, status syscall.WaitStatus) {
+	processes.Reap(func(pid int, status syscall.WaitStatus) {
 		if pid != r.pid {
 			return
 		}

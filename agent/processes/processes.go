@@ -3,6 +3,7 @@
 package processes
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,6 +155,24 @@ func WaitUntil(limit time.Duration, done func() bool) bool {
 		}
 		if time.Now().After(deadline) {
 			return false
+		}
+	}
+}
+
+// Reap releases the children of this process that have ended, calls a function for each unless it is nil, and
+// reports whether others remain.
+func Reap(ended func(pid int, status syscall.WaitStatus)) (remain bool) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case ended != nil:
+			ended(pid, status)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Guard: &observe.Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, Turned: make(chan event.GenericEvent, 1)},
 		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
-	read.Leases = observe.NewLeaseWatch(mgr, now, read.Pods)
+	read.Leases = observe.NewLeaseWatch(now, read.Pods)
 	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
 	read.Pods.Find = r.requestsForPod
 	if err := mgr.Add(read.Guard); err != nil {

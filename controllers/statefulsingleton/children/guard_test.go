@@ -6,9 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	celgo "github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,21 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/initializer"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/component-base/compatibility"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/klog/v2"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy/policytest"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -61,7 +54,6 @@ func newGuard(t testing.TB, watched []string, objects ...*v1.StatefulSingleton) 
 // startGuard returns the plugin with these policies and bindings.
 func startGuard(t testing.TB, existing []runtime.Object, objects ...*v1.StatefulSingleton) *guard {
 	t.Helper()
-	klog.SetLogger(logr.Discard())
 	g := &guard{t: t, scheme: runtime.NewScheme()}
 	if err := clientgoscheme.AddToScheme(g.scheme); err != nil {
 		t.Fatal(err)
@@ -80,29 +72,15 @@ func startGuard(t testing.TB, existing []runtime.Object, objects ...*v1.Stateful
 		namespaces[o.Namespace] = true
 	}
 	for name := range namespaces {
-		existing = append(existing, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
+		existing = append(existing, policytest.Namespace(name))
 	}
 	resource := v1.GroupVersion.WithResource("statefulsingletons")
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1.GroupVersion})
 	mapper.AddSpecific(kind, resource, resource, meta.RESTScopeNamespace)
-	client := fake.NewClientset(existing...)
 	dynamicClient := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{resource: "StatefulSingletonList"}, params...)
-
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	var err error
-	if g.plugin, err = validating.NewPlugin(nil); err != nil {
-		t.Fatal(err)
-	}
-	shared := informers.NewSharedInformerFactory(client, 0)
-	initializer.New(client, dynamicClient, shared, authorizer.AuthorizerFunc(statusOnlyByTheOperator), featuregate.NewFeatureGate(),
-		compatibility.NewEffectiveVersionFromString("1.37", "", ""), ctx.Done(), mapper).Initialize(g.plugin)
-	if err := g.plugin.ValidateInitialization(); err != nil {
-		t.Fatal(err)
-	}
-	shared.Start(ctx.Done())
-	g.waitUntilItSees()
+	g.plugin = policytest.NewPlugin(t, policytest.Cluster{Existing: existing, Dynamic: dynamicClient, Mapper: mapper,
+		Authorizer: authorizer.AuthorizerFunc(statusOnlyByTheOperator)})
 	return g
 }
 
@@ -112,15 +90,6 @@ func statusOnlyByTheOperator(_ context.Context, a authorizer.Attributes) (author
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
-}
-
-// waitUntilItSees waits for the plugin's caches.
-func (g *guard) waitUntilItSees() {
-	for deadline := time.Now().Add(30 * time.Second); !g.plugin.WaitForReady(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			g.t.Fatal("the plugin is not ready")
-		}
-	}
 }
 
 // create returns the API server's response to a pod after mutating admission; "" if it is
@@ -153,7 +122,7 @@ const (
 	forged     = `StatefulSingleton db starts one pod at a time: only the operator may change annotation apps.statefulsingleton.com/grant, which starts the program`
 )
 
-func says(want string) string {
+func responseOf(want string) string {
 	if want == "" {
 		return ""
 	}
@@ -191,8 +160,8 @@ func TestTheGuardOnCreate(t *testing.T) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}).Pod, ""},
 	} {
-		if got := g.create(r.pod); got != says(r.want) {
-			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, says(r.want))
+		if got := g.create(r.pod); got != responseOf(r.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, responseOf(r.want))
 		}
 	}
 }
@@ -240,8 +209,8 @@ func TestTheGuardOnUpdate(t *testing.T) {
 		}
 		now := old.DeepCopy()
 		r.change(now)
-		if got := g.update(old, now, r.who); got != says(r.want) {
-			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, says(r.want))
+		if got := g.update(old, now, r.who); got != responseOf(r.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, responseOf(r.want))
 		}
 	}
 }
@@ -254,7 +223,7 @@ func TestTheGuardAsksEveryObject(t *testing.T) {
 		objects = append(objects, &fixture.Singleton(fmt.Sprintf("other%d", i)).Selecting(fixture.Labelled("app", fmt.Sprintf("other%d", i))).StatefulSingleton)
 	}
 	g := newGuard(t, nil, append(objects, &fixture.Singleton("db").StatefulSingleton)...)
-	if got := g.create(&fixture.Pod().Pod); got != says(noGate) {
+	if got := g.create(&fixture.Pod().Pod); got != responseOf(noGate) {
 		t.Errorf("with one matching object of 21: %q", got)
 	}
 	if got := g.create(&fixture.Pod().With(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod); got != "" {
@@ -266,7 +235,7 @@ func TestTheGuardKeepsToItsNamespaces(t *testing.T) {
 	elsewhere := fixture.Singleton("db")
 	elsewhere.Namespace = "elsewhere"
 	g := newGuard(t, []string{"ns"}, &fixture.Singleton("db").StatefulSingleton, &elsewhere.StatefulSingleton)
-	if got := g.create(&fixture.Pod().Pod); got != says(noGate) {
+	if got := g.create(&fixture.Pod().Pod); got != responseOf(noGate) {
 		t.Errorf("in a watched namespace: %q", got)
 	}
 	if got := g.create(&fixture.Pod().With(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod); got != "" {
@@ -324,7 +293,7 @@ func TestTheGuardBearsTheLargestObject(t *testing.T) {
 		}
 	})
 	g := newGuard(t, nil, &s.StatefulSingleton)
-	if got := g.create(&large.Pod); got != says(noGate) {
+	if got := g.create(&large.Pod); got != responseOf(noGate) {
 		t.Errorf("a pod without its gate: %q", got)
 	}
 	if got := g.create(fixture.Injected(t, &large.Pod, s.Mode(v1.GateBinary))); got != "" {

@@ -151,10 +151,7 @@ func LeaseDuration(pod *corev1.Pod) time.Duration {
 // wantsLease reports whether a pod gets the agent. A pod that has got a gate in an earlier call keeps
 // it. A gate mode that validation refuses is not overridden.
 func wantsLease(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
-	if !spec.FencedByLease(s) || hasGateOfAnyMode(pod) {
-		return false
-	}
-	return s.Spec.GateMode == v1.GateAuto || s.Spec.GateMode == v1.GateBinary
+	return spec.FencedByLease(s) && spec.WaitsInContainer(s) && !hasGateOfAnyMode(pod)
 }
 
 // hasAgent reports whether an earlier call has added the agent. Another webhook may have added a

@@ -270,7 +270,7 @@ func (r leaseRow) check(t *testing.T) {
 	if r.hasGate {
 		want = ""
 	}
-	if got := newGuard(t, nil, &r.singular.StatefulSingleton).create(p); got != says(want) {
+	if got := newGuard(t, nil, &r.singular.StatefulSingleton).create(p); got != responseOf(want) {
 		t.Errorf("the guard returns %q", got)
 	}
 }

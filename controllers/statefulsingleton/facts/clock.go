@@ -49,8 +49,6 @@ func (f *Facts) podRequeueDelays() []time.Duration {
 		if m.Node.Missing {
 			after = append(after, f.Until(m.Node.MissingSince, spec.FenceAfter))
 		}
-	}
-	for _, m := range f.Blockers {
 		if m.HoldsLease && f.LeaseExpired() {
 			after = append(after, m.RunsSince().Add(f.LeaseDuration()).Sub(f.Now))
 		}

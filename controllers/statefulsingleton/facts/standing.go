@@ -87,8 +87,10 @@ func (w *World) agentMayRun(m *Member) bool {
 // fencedByLease reports whether the holder of the Lease can no longer run. While its container restarts on a
 // Ready Node, nothing renews the Lease, and the pod keeps its turn.
 func (w *World) fencedByLease(m *Member) bool {
-	isCutOff := w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
-	return isCutOff && w.holdsLease(m) && w.LeaseExpired()
+	if !w.holdsLease(m) || !w.LeaseExpired() {
+		return false
+	}
+	return w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
 }
 
 // hasRunFor reports whether the agent of a pod has been running for that long. A container that has just started has

@@ -50,8 +50,11 @@ func (g *GuardKeeper) Start(ctx context.Context) error {
 	return nil
 }
 
+// builder builds a policy with its binding.
+type builder func(namespace string, watched []string) (*policyv1.ValidatingAdmissionPolicy, *policyv1.ValidatingAdmissionPolicyBinding)
+
 // keep maintains one policy.
-func (g *GuardKeeper) keep(ctx context.Context, build func(string, []string) (*policyv1.ValidatingAdmissionPolicy, *policyv1.ValidatingAdmissionPolicyBinding)) error {
+func (g *GuardKeeper) keep(ctx context.Context, build builder) error {
 	made, binding := build(g.Namespace, g.Watched)
 	if err := g.Keep(ctx, []string{crdName}, made, binding); err != nil {
 		return fmt.Errorf("%s: %w", made.Name, err)
@@ -124,12 +127,9 @@ func (g *Guard) look(ctx context.Context) engine.Notice {
 	return problem
 }
 
-// build builds a policy with its binding.
-type build func(namespace string, watched []string) (*policyv1.ValidatingAdmissionPolicy, *policyv1.ValidatingAdmissionPolicyBinding)
-
 // lookAt returns the problem with one policy; empty if there is none.
-func (g *Guard) lookAt(ctx context.Context, policy build) engine.Notice {
-	want, wantBinding := policy(g.Namespace, g.Watched)
+func (g *Guard) lookAt(ctx context.Context, build builder) engine.Notice {
+	want, wantBinding := build(g.Namespace, g.Watched)
 	var have policyv1.ValidatingAdmissionPolicy
 	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
 	key := types.NamespacedName{Name: want.Name}

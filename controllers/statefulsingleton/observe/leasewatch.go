@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +21,6 @@ import (
 // LeaseWatch watches the Leases of StatefulSingletons. It triggers a pass when the holder changes, and when a Lease
 // with a holder is not renewed. A renewal triggers none.
 type LeaseWatch struct {
-	mgr  ctrl.Manager
 	now  func() time.Time
 	pods *PodWatch
 
@@ -45,8 +43,8 @@ type watchedLease struct {
 const leaseTick = 500 * time.Millisecond
 
 // NewLeaseWatch returns a LeaseWatch.
-func NewLeaseWatch(mgr ctrl.Manager, now func() time.Time, pods *PodWatch) *LeaseWatch {
-	return &LeaseWatch{mgr: mgr, now: now, pods: pods, followed: map[string]bool{}, leases: map[types.NamespacedName]*watchedLease{}}
+func NewLeaseWatch(now func() time.Time, pods *PodWatch) *LeaseWatch {
+	return &LeaseWatch{now: now, pods: pods, followed: map[string]bool{}, leases: map[types.NamespacedName]*watchedLease{}}
 }
 
 // Start checks the ages of the Leases until the context ends.
@@ -89,25 +87,15 @@ func (l *LeaseWatch) Follow(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	leases, err := cache.New(l.mgr.GetConfig(), cache.Options{
-		Scheme: l.mgr.GetScheme(), Mapper: l.mgr.GetRESTMapper(),
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: l.see, UpdateFunc: func(_, lease any) { l.see(lease) }, DeleteFunc: l.forget}
+	// It ends with the manager.
+	if _, err = l.pods.watch(ctx, cache.Options{
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
 		ByObject:          map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: selector}},
-	})
-	if err != nil {
-		return fmt.Errorf("create a cache of Leases: %w", err)
-	}
-	informer, err := leases.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch Leases in %s: %w", namespace, err)
-	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: l.see, UpdateFunc: func(_, lease any) { l.see(lease) }, DeleteFunc: l.forget,
-	}); err != nil {
+	}, handler, &coordinationv1.Lease{}); err != nil {
 		return fmt.Errorf("watch Leases in %s: %w", namespace, err)
 	}
 	l.followed[namespace] = true
-	go func() { _ = leases.Start(l.pods.root) }() // it returns only when its context ends
 	return nil
 }
 

@@ -20,7 +20,7 @@ func TestLeaseWatch(t *testing.T) {
 	pods := &PodWatch{Requests: make(chan event.GenericEvent, 9)}
 	pods.root, pods.end = context.WithCancel(context.Background())
 	defer pods.end()
-	l := NewLeaseWatch(nil, func() time.Time { return now }, pods)
+	l := NewLeaseWatch(func() time.Time { return now }, pods)
 	key := types.NamespacedName{Namespace: "ns", Name: "db"}
 	lease := func(version, holder string) *coordinationv1.Lease {
 		made := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db.singleton", ResourceVersion: version,

@@ -103,30 +103,37 @@ func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
 	if p.followed[namespace] != nil {
 		return nil
 	}
-	pods, err := cache.New(p.mgr.GetConfig(), cache.Options{
-		Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
-		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-		DefaultTransform:  stripToLabels,
-	})
+	end, err := p.watch(ctx, cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: stripToLabels},
+		p.handler(), MetadataOf("Pod"), budgetMetadata())
 	if err != nil {
-		return fmt.Errorf("create a cache of pods: %w", err)
+		return fmt.Errorf("watch pods and PodDisruptionBudgets in %s: %w", namespace, err)
 	}
-	for _, kind := range []*metav1.PartialObjectMetadata{MetadataOf("Pod"), budgetMetadata()} {
-		informer, err := pods.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
-		}
-		if _, err := informer.AddEventHandler(p.handler()); err != nil {
-			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
-		}
-	}
-	until, end := context.WithCancel(p.root)
 	if p.followed == nil {
 		p.followed = map[string]context.CancelFunc{}
 	}
 	p.followed[namespace] = end
-	go func() { _ = pods.Start(until) }() // it returns only when its context ends
 	return nil
+}
+
+// watch starts to watch kinds in a cache of their own, until end is called or the manager stops.
+func (p *PodWatch) watch(ctx context.Context, options cache.Options, handler toolscache.ResourceEventHandler, kinds ...client.Object) (end context.CancelFunc, err error) {
+	options.Scheme, options.Mapper = p.mgr.GetScheme(), p.mgr.GetRESTMapper()
+	watched, err := cache.New(p.mgr.GetConfig(), options)
+	if err != nil {
+		return nil, fmt.Errorf("create a cache: %w", err)
+	}
+	for _, kind := range kinds {
+		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, err
+		}
+	}
+	until, end := context.WithCancel(p.root)
+	go func() { _ = watched.Start(until) }() // it returns only when its context ends
+	return end, nil
 }
 
 // budgetMetadata returns the metadata type of PodDisruptionBudgets. Our budgets have the

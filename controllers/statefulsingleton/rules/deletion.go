@@ -139,7 +139,7 @@ func IsNeeded(f *facts.Facts) bool {
 	switch {
 	case !f.Serves():
 		return false
-	case f.LeaseProblem.Message != "" && len(leasedAccounts(f.Pods)) > 0: // nobody else starts them
+	case f.LeaseProblem.Message != "" && len(leasedAccounts(f.Pods)) > 0: // without the object, no pod is started
 		return true
 	}
 	return len(f.Waiting) > 0 || isStopping(f)

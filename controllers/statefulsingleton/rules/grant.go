@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,16 +21,21 @@ import (
 // object was read, the object's resourceVersion has changed, and the first write here fails.
 // If it did so before, the object names the holder, and that pod is a blocker.
 func grantNext(f *facts.Facts, p *Plan) {
-	blocked := len(f.Blockers) > 0 || f.UnseenHolder() != ""
-	if blocked || len(f.Waiting) == 0 || !f.Grants() {
-		return
-	}
-	next, after := Next(f)
+	next, after := grantee(f)
 	p.LookAgain(after)
 	if next == nil {
 		return
 	}
 	p.Do(grantChain(f, next)...)
+}
+
+// grantee returns the pod that is granted in this pass; nil if none is. Otherwise it is as Next.
+func grantee(f *facts.Facts) (next *facts.Member, after time.Duration) {
+	blocked := len(f.Blockers) > 0 || f.UnseenHolder() != ""
+	if blocked || len(f.Waiting) == 0 || !f.Grants() {
+		return nil, 0
+	}
+	return Next(f)
 }
 
 // grantChain returns the writes of a grant: the holder in the status, the Lease if there is one, and the
@@ -163,27 +169,18 @@ func protect(f *facts.Facts, p *Plan) {
 // because their machine is off.
 func unprotectStopped(f *facts.Facts, p *Plan) {
 	var chains []action.Chain
+	next, _ := grantee(f)
 	for _, m := range f.Pods {
 		if m.Standing != facts.Out || !m.Protected() {
 			continue
 		}
 		chain := action.Chain{Unprotect(m, ReasonRelease)}
-		if m.HoldsLease && !grantsNow(f) {
+		if m.HoldsLease && next == nil { // a grant writes the Lease, too
 			chain = append(action.Chain{freeLease(f, m)}, chain...)
 		}
 		chains = append(chains, chain)
 	}
 	p.Do(chains...)
-}
-
-// grantsNow reports whether a grant of this pass writes the Lease.
-func grantsNow(f *facts.Facts) bool {
-	isBlocked := len(f.Blockers) > 0 || !f.Grants()
-	if isBlocked || len(f.Waiting) == 0 {
-		return false
-	}
-	next, _ := Next(f)
-	return next != nil
 }
 
 // Unprotect returns the patch that removes our finalizer. If the reason is that the pod has

@@ -19,6 +19,11 @@ func FencedByLease(s *v1.StatefulSingleton) bool {
 	return s.Spec.Fencing != nil && s.Spec.Fencing.Mode == v1.FencingLease
 }
 
+// WaitsInContainer reports whether the gate mode allows that an agent waits in the container of the program.
+func WaitsInContainer(s *v1.StatefulSingleton) bool {
+	return s.Spec.GateMode == v1.GateAuto || s.Spec.GateMode == v1.GateBinary
+}
+
 // validateFencing validates spec.fencing, after defaults.
 func validateFencing(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -26,8 +31,7 @@ func validateFencing(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("leaseDurationSeconds"), seconds,
 			fmt.Sprintf("must be from %d to %d seconds", MinLeaseSeconds, MaxLeaseSeconds)))
 	}
-	inContainer := s.Spec.GateMode == v1.GateAuto || s.Spec.GateMode == v1.GateBinary
-	if FencedByLease(s) && !inContainer {
+	if FencedByLease(s) && !WaitsInContainer(s) {
 		errs = append(errs, field.Invalid(at.Child("mode"), s.Spec.Fencing.Mode, fmt.Sprintf(
 			"requires gateMode Auto or Binary, because the agent waits in the container of the program; set spec.gateMode to Auto instead of %s, or this to Proof", s.Spec.GateMode)))
 	}

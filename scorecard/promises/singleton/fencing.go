@@ -28,8 +28,8 @@ func permitFencing(ctx context.Context, c *kit.Cluster) {
 	c.Check(client.IgnoreAlreadyExists(err))
 }
 
-// lostByLease cuts the node of a program off. Its agent ends it, and the next one starts on another node, although
-// nobody acts. The node returns, and the program there does not.
+// lostByLease disconnects the node of a program. The agent ends the program, and the next one starts on another node
+// without manual intervention. When the node is connected again, the first program does not start again.
 func lostByLease(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
 	var nodes corev1.NodeList
