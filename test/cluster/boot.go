@@ -25,16 +25,16 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.choosePorts(); err != nil {
 		return err
 	}
+	if err := c.save(); err != nil {
+		return err
+	}
 	if c.state.Nodes > 0 {
-		if err := keepSysctls(c.dir); err != nil {
+		if err := keepSysctls(ctx, c.dir); err != nil {
 			return err
 		}
 		if err := raiseLimits(); err != nil {
 			return err
 		}
-	}
-	if err := c.save(); err != nil {
-		return err
 	}
 	if err := c.copyProgram(ctx); err != nil {
 		return err

@@ -54,7 +54,7 @@ func clear(ctx context.Context, name, dir string) error {
 	}
 	if os.Geteuid() == 0 {
 		removeForwardRule(ctx, name)
-		errs = append(errs, removeCgroups(cgroupOf(name)), removeMounts(dir), restoreSysctls(dir))
+		errs = append(errs, removeCgroups(cgroupOf(name)), removeMounts(dir), restoreSysctls(ctx, dir))
 		removeIfEmpty(cgroupParent)
 	}
 	if err := errors.Join(errs...); err != nil {

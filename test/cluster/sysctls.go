@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,9 +27,22 @@ var kubeletSets = []string{
 	"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes",
 }
 
-// keepSysctls records the settings from before the first cluster.
-func keepSysctls(dir string) error {
-	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
+// lockSysctls returns the file with the settings from before the first cluster. Other clusters wait until unlock is
+// called.
+func lockSysctls(ctx context.Context, dir string) (file string, unlock func(), err error) {
+	file = filepath.Join(filepath.Dir(dir), "sysctls.json")
+	unlock, err = lock(ctx, file+".lock")
+	return file, unlock, err
+}
+
+// keepSysctls records the settings from before the first cluster. The state of the cluster must have been saved, so
+// that restoreSysctls of another one finds it.
+func keepSysctls(ctx context.Context, dir string) error {
+	file, unlock, err := lockSysctls(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
@@ -57,7 +71,12 @@ func raiseLimits() error {
 }
 
 // restoreSysctls restores the settings when the last cluster with nodes is removed.
-func restoreSysctls(dir string) error {
+func restoreSysctls(ctx context.Context, dir string) error {
+	file, unlock, err := lockSysctls(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	others, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", stateFile))
 	for _, other := range others {
 		s, err := readState(filepath.Dir(other))
@@ -65,7 +84,6 @@ func restoreSysctls(dir string) error {
 			return nil
 		}
 	}
-	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
 	var before sysctls
 	if err := nodeinit.ReadJSON(file, &before); err != nil {
 		return nil //nolint:nilerr // no cluster had nodes
