@@ -221,6 +221,23 @@ func (c *Cluster) kubeletPort(name, change string) error {
 		"iptables", "-w", change, "INPUT", "-p", "tcp", "--dport", "10250", "-j", "DROP")
 }
 
+// BlockAPIServer drops packets of a node and its pods to the API server. Their other connections continue.
+func (c *Cluster) BlockAPIServer(name string) error { return c.pathToAPIServer(name, "-I") }
+
+// UnblockAPIServer undoes BlockAPIServer.
+func (c *Cluster) UnblockAPIServer(name string) error { return c.pathToAPIServer(name, "-D") }
+
+func (c *Cluster) pathToAPIServer(name, change string) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	// Packets of the node and of its pods have the address behind the Service here.
+	return run(context.Background(), "nsenter", "-t", fmt.Sprint(c.process(n.name).PID), "-n",
+		"iptables", "-w", "-t", "mangle", change, "POSTROUTING", "-d", c.state.Address,
+		"-p", "tcp", "--dport", fmt.Sprint(c.state.Ports["apiserver"]), "-j", "DROP")
+}
+
 func (c *Cluster) setLink(name, state string) error {
 	n, err := c.node(name)
 	if err != nil {

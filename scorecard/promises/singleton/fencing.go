@@ -2,18 +2,30 @@ package singleton
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
+
+// beyondLease is longer than the default duration of a Lease.
+const beyondLease = 20 * time.Second
 
 // byLease is fencing by a Lease.
 func byLease(s *v1.StatefulSingletonSpec) { s.Fencing = &v1.Fencing{Mode: v1.FencingLease} }
@@ -50,4 +62,211 @@ func lostByLease(ctx context.Context, c *kit.Cluster) {
 	c.NodesReady(ctx)
 	a.stays(next)
 	a.handover(ctx, "a rollout", func(testimony.Run) { a.rollOut(ctx, d) })
+}
+
+// leaseFaults are the faults of nodes that only promises of fencing use.
+type leaseFaults interface {
+	BlockAPIServer(node string) error
+	UnblockAPIServer(node string) error
+	FreezePod(uid string) error
+	ThawPod(uid string) error
+}
+
+func faultsOf(c *kit.Cluster) leaseFaults {
+	faults, can := c.Nodes.(leaseFaults)
+	c.Expect(can).To(BeTrue(), "%T has no such faults", c.Nodes)
+	return faults
+}
+
+// failedNodes powers off the node of a program, and disconnects the node of another one from the API server only. Each
+// next program starts on another node without manual intervention. When the nodes are back, no program starts again.
+func failedNodes(ctx context.Context, c *kit.Cluster) {
+	permitFencing(ctx, c)
+	var nodes corev1.NodeList
+	c.List(ctx, &nodes)
+	leader := c.Leader(ctx)
+	names := slices.DeleteFunc(quietNodes(ctx, c, nodes.Items), func(name string) bool { return name == leader.Spec.NodeName })
+	c.Expect(len(names)).To(BeNumerically(">=", 3), "%d nodes are too few: two are lost, and one is not", len(names))
+	off := leasedOn(ctx, c, "powered-off", names[0], names[2])
+	deaf := leasedOn(ctx, c, "unreached", names[1], names[2])
+	on := sync.OnceFunc(func() { c.PowerOn(context.WithoutCancel(ctx), []string{off.run.Node}) })
+	c.Cleanup(on)
+	began := testimony.Now()
+	c.Check(faultsOf(c).BlockAPIServer(deaf.run.Node))
+	connect := sync.OnceFunc(func() { c.Check(faultsOf(c).UnblockAPIServer(deaf.run.Node)) })
+	c.Cleanup(connect)
+	c.Check(c.Nodes.StopNode(off.run.Node))
+	both := []*lostApplication{off, deaf}
+	next := make([]testimony.Run, len(both))
+	for i, l := range both {
+		next[i] = l.one(ctx, l.run)
+		l.logSince(began, "fault", l.run, next[i])
+		l.active(ctx, next[i])
+	}
+	connect()
+	on()
+	for i, l := range both {
+		l.comesBack(ctx)
+		c.Throughout(ctx, 2*time.Second, func() { l.stays(next[i]) })
+		c.Expect(l.runs()).To(HaveLen(2), "a program was started again: %s", kit.Story(l.runs()))
+	}
+}
+
+// leasedOn has a program on one node and a pod that waits on a second, fenced by a Lease.
+func leasedOn(ctx context.Context, c *kit.Cluster, name, lost, other string) *lostApplication {
+	a := newApplication(c, name)
+	a.hold(ctx, byLease)
+	a.pod(ctx, name+"-old", kit.OnNodes(lost))
+	run := a.one(ctx)
+	a.pod(ctx, name+"-next", kit.OnNodes(other))
+	a.held(ctx, 1)
+	return &lostApplication{a, run}
+}
+
+// logSince logs when a program ended and the next one started.
+func (a *application) logSince(began int64, what string, old, next testimony.Run) {
+	since := func(at int64) time.Duration { return time.Duration(at - began).Round(10 * time.Millisecond) }
+	for _, r := range a.runs() {
+		if r.ID == old.ID {
+			a.Log("%s: after the %s the program ended at %s, and the next one started at %s", a.Name, what, since(r.End), since(next.Start))
+		}
+	}
+}
+
+// comesBack waits until the kubelet has handled the old pod again: it is deleted, or its container waits.
+func (l *lostApplication) comesBack(ctx context.Context) {
+	l.Until(ctx, l.run.Pod+" to be deleted or to wait", func(ctx context.Context) {
+		var pod corev1.Pod
+		err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: l.run.Pod}, &pod)
+		if apierrors.IsNotFound(err) {
+			l.Log("%s was deleted", l.run.Pod)
+			return
+		}
+		l.Check(err)
+		restarted := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+		l.Expect(restarted).To(BeTrue(), "its container has not restarted")
+		l.Expect(witnessset.AtGate(&pod)).To(BeTrue(), "it does not wait")
+		l.Log("%s waits again", l.run.Pod)
+	})
+}
+
+// withoutKubelet stops the kubelet of a program. Its agent renews the Lease, so that no other program starts, also
+// in a rollout. When the kubelet is back, it stops the program.
+func withoutKubelet(ctx context.Context, c *kit.Cluster) {
+	permitFencing(ctx, c)
+	var nodes corev1.NodeList
+	c.List(ctx, &nodes)
+	names := quietNodes(ctx, c, nodes.Items)
+	a := newApplication(c, "kubeletless", kit.OnNodes(names[0], names[1]))
+	a.hold(ctx, byLease)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	a.active(ctx, old)
+	began := time.Now()
+	c.Check(c.Nodes.StopKubelet(old.Node))
+	start := sync.OnceFunc(func() { c.Check(c.Nodes.StartKubelet(old.Node)) })
+	c.Cleanup(start)
+	c.Until(ctx, old.Node+" to be not Ready", func(ctx context.Context) {
+		node := kit.Node(old.Node)
+		c.Read(ctx, node)
+		c.Expect(slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionUnknown
+		})).To(BeTrue(), "it is Ready")
+	})
+	c.Log("%s was not Ready %s after its kubelet had stopped", old.Node, time.Since(began).Round(time.Second))
+	c.Throughout(ctx, beyondLease, func() { a.stays(old) })
+	a.rollOut(ctx, d)
+	a.successor(ctx, old)
+	c.Throughout(ctx, beyondLease, func() { a.stays(old) })
+	next := a.handover(ctx, "a rollout when the kubelet is back", func(testimony.Run) { start() })
+	a.oldStopped(old)
+	a.active(ctx, next)
+	a.rolledOut(ctx, d)
+	a.stays(next)
+}
+
+// lease reads the Lease of the application.
+func (a *application) lease(ctx context.Context) *coordinationv1.Lease {
+	var lease coordinationv1.Lease
+	a.Check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name + ".singleton"}, &lease))
+	return &lease
+}
+
+// successor waits until the pod of a run is terminating and the Lease names a successor, and returns the identity
+// of that.
+func (a *application) successor(ctx context.Context, old testimony.Run) (identity string) {
+	a.Until(ctx, "the Lease to name a successor of "+old.Pod, func(ctx context.Context) {
+		a.Expect(a.podOf(ctx, old).DeletionTimestamp).NotTo(BeNil(), "it is not deleted")
+		identity = a.lease(ctx).Annotations[v1.AnnotationNext]
+		a.Expect(identity).NotTo(BeEmpty(), "the Lease names none")
+	})
+	return identity
+}
+
+// endsByFile returns an application whose programs continue after SIGTERM until end is called, at the latest at the
+// end of the promise.
+func endsByFile(c *kit.Cluster, name string) (a *application, end func()) {
+	const mayEnd = "may-end"
+	a = newApplication(c, name, behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
+	end = func() { c.Check(os.WriteFile(filepath.Join(a.Folder.Dir(), mayEnd), nil, 0o644)) }
+	c.Cleanup(end)
+	return a, end
+}
+
+// frozenByNode freezes a program and its agent until the next program runs. When they continue, the agent ends the
+// container. The overlap probe would report this promise, because a frozen program counts as running.
+func frozenByNode(ctx context.Context, c *kit.Cluster) {
+	permitFencing(ctx, c)
+	a, _ := endsByFile(c, "stopped") // neither SIGTERM nor the kubelet ends its programs
+	a.hold(ctx, byLease)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	a.active(ctx, old)
+	epoch := ptr.Deref(a.lease(ctx).Spec.LeaseTransitions, 0)
+	began := testimony.Now()
+	c.Check(faultsOf(c).FreezePod(old.UID))
+	thaw := sync.OnceFunc(func() { c.Check(faultsOf(c).ThawPod(old.UID)) })
+	c.Cleanup(thaw)
+	a.several(ctx, 2)
+	next := a.living()[1]
+	a.active(ctx, next)
+	lease := a.lease(ctx)
+	c.Expect(ptr.Deref(lease.Spec.LeaseTransitions, 0)).To(BeNumerically(">", epoch), "the epoch of the next program")
+	c.Expect(ptr.Deref(lease.Spec.HolderIdentity, "")).To(Equal(next.Pod + "_" + next.UID))
+	c.Log("the next program started %s after the freeze", time.Duration(next.Start-began).Round(10*time.Millisecond))
+	thawed := testimony.Now()
+	thaw()
+	c.Expect(a.one(ctx, old).ID).To(Equal(next.ID))
+	a.logSince(thawed, "thaw", old, next)
+	c.Gone(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Pod, Namespace: a.Namespace, UID: types.UID(old.UID)}})
+	a.stays(next)
+	a.rolledOut(ctx, d)
+	runs := a.runs()
+	c.Expect(runs).To(HaveLen(2), "a program was started again: %s", kit.Story(runs))
+	c.Expect(runs[0].Stopped).To(BeFalse(), "the frozen program stopped itself")
+}
+
+// withoutOperator removes the operator while a program stops whose successor is named. The agents renew the Lease,
+// and hand it over.
+func withoutOperator(ctx context.Context, c *kit.Cluster) {
+	permitFencing(ctx, c)
+	a, end := endsByFile(c, "unattended")
+	a.hold(ctx, byLease)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	a.active(ctx, old)
+	a.rollOut(ctx, d)
+	named := a.successor(ctx, old)
+	var next testimony.Run
+	c.WhileNoOperator(ctx, func() {
+		c.Throughout(ctx, 2*beyondLease, func() { a.stays(old) })
+		next = a.handover(ctx, "the end of a program without the operator", func(testimony.Run) { end() })
+		c.Expect(next.Pod + "_" + next.UID).To(Equal(named))
+		c.Throughout(ctx, beyondLease, func() { a.stays(next) })
+	})
+	a.oldStopped(old)
+	a.active(ctx, next)
+	a.ready(ctx, next)
+	a.rolledOut(ctx, d)
+	a.stays(next)
 }
