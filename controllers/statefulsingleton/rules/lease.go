@@ -149,16 +149,17 @@ func freeLease(f *facts.Facts, m *facts.Member) action.Action {
 // annotation, and the Lease gets no holder. The write is bound to the Lease that was read.
 func assignLease(f *facts.Facts, m *facts.Member, epoch int64) action.Action {
 	lease := f.Lease.DeepCopy()
-	now := metav1.NewMicroTime(f.Now)
+	now, reason := metav1.NewMicroTime(f.Now), ReasonLease
 	lease.Spec.HolderIdentity = nil
 	if m.Leased {
+		reason = ReasonAssign
 		lease.Spec.HolderIdentity = ptr.To(children.Identity(m.Pod))
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(children.LeaseDuration(m.Pod).Seconds()))
 	}
 	lease.Spec.LeaseTransitions = ptr.To(int32(epoch))
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 	delete(lease.Annotations, v1.AnnotationNext)
-	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: ReasonAssign,
+	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reason,
 		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch), Verify: sameHolder(lease)}
 }
 

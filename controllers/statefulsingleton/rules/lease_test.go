@@ -56,7 +56,7 @@ func TestFencingByLease(t *testing.T) {
 		{"a pending holder with an agent is replaced by the holder of the Lease", by(fixture.WorldOf(fixture.HeldByLease().Held("a", 2), fixture.Leased("a"), running("b")), "b", 1, fresh, ""), []string{"patch status of statefulsingleton db: Adopt, b, epoch 1"}},
 		{"a recreated Lease starts no pod before it has not changed for its duration", by(held(fixture.Leased("a").Deleted(), fixture.Leased("b")), "", 0, half, ""), []string{"patch pod b: Protect"}},
 		{"a pod without an agent starts after a write of the Lease", by(held(running("a").Deleted().Ended(), fixture.Waiting("b")), "a", 1, fresh, ""),
-			[]string{releaseA, leaseGrantB + " > patch pod b: Grant, epoch 2"}},
+			[]string{releaseA, "patch status of statefulsingleton db: Holder, b, epoch 2 > patch lease db.singleton: Lease, b, epoch 2 > patch pod b: Grant, epoch 2"}},
 		{"the successor of a terminating holder is named", by(held(running("a").Deleted(), fixture.Leased("b")), "a", 1, fresh, ""),
 			[]string{"patch lease db.singleton: Next, b_uid-of-b"}},
 		{"no successor is named while another pod may run", by(held(running("a").Deleted(), fixture.Ungated("u").Protect(), fixture.Leased("b")), "a", 1, fresh, ""), nil},
