@@ -165,7 +165,7 @@ test-long: test-nodes check-release mutants test-stories test-rules test-alerts 
 	@hack/mutant-soaks.sh
 
 mutants: ## Run the unit tests with mutants [MUTANT=name], and the large models
-	@go run ./test/faults/mutant kill '$(MUTANT)' && go test -run=TestModelHolds ./controllers/statefulsingleton -large
+	@go run ./test/faults/mutant kill '$(MUTANT)' && go test -run=ModelHolds ./controllers/statefulsingleton ./controllers/replicatedstatefulset -large
 
 rbac-report: ## Compare roles with an audit log [AUDIT_LOG=file]
 	@$(if $(AUDIT_LOG),go run ./test/rbac/report --audit-log='$(AUDIT_LOG)',cat build/rbac.txt) # which test-nodes writes

@@ -36,12 +36,12 @@ var setMoves = []modelMove{
 	{"the container of MEMBER ends, and another one begins", modelView.canCrash, modelView.crash},
 	{"the kubelet reports the end of the former container of MEMBER", func(v modelView) bool { return v.member().reported == modelOutdated }, modelView.reportEnd},
 	{"the kubelet reports the container of MEMBER", func(v modelView) bool { return v.member().reported != modelRunning }, modelView.reportContainer},
-	{"the request reaches MEMBER", func(v modelView) bool { return v.member().request && !v.member().start }, func(v modelView) { v.member().request, v.member().start = false, true }},
+	{"the request reaches MEMBER", func(v modelView) bool { return v.member().request && !v.member().start }, func(v modelView) { v.member().request, v.member().start = false, v.begins() }},
 	{"the request for MEMBER is lost", modelView.canLose, func(v modelView) { v.member().request = false }},
 	{"the stream of the start of MEMBER breaks", modelView.canBreak, func(v modelView) { *v.seen() = modelUnseen }},
 	{"no start of MEMBER can begin any more", modelView.canAge, modelView.age},
 
-	{"the leader reads the object", func(v modelView) bool { return v.first() && v.isFree() && !v.leader().read }, func(v modelView) { v.leader().read = true }},
+	{"the leader reads the object", func(v modelView) bool { return v.first() && v.isFree() && (!v.leader().read || v.leader().stale) }, modelView.readObject},
 	{"the leader queries the status of MEMBER", modelView.canAsk, modelView.ask},
 	{"the leader sees the start of MEMBER fail", modelView.canSeeFailure, modelSees(modelFailed)},
 	{"the leader sees the start of MEMBER return 0", modelView.canSeeSuccess, modelSees(modelSucceeded)},
@@ -77,10 +77,10 @@ func (v modelView) crash() {
 	if x.start && *v.seen() == modelAwaited {
 		*v.seen() = modelUnseen
 	}
-	x.role, x.start, x.reported = modelIdle, false, modelOutdated
+	x.role, x.start, x.reported, x.armed = modelIdle, false, modelOutdated, modelNoEpoch
 	x.granted, x.started = outdated(x.granted), outdated(x.started)
 	x.nextYoung = x.young
-	for _, w := range []*modelWrite{&v.s.leader.write, &v.s.former} {
+	for _, w := range v.s.writes() {
 		if int(w.target) == v.at {
 			w.old = true
 		}
@@ -122,13 +122,19 @@ func (v modelView) canAge() bool {
 // age lets that time pass. A process that is about to send the start does not send it any more.
 func (v modelView) age() {
 	v.member().young = false
-	for _, w := range []*modelWrite{&v.s.leader.write, &v.s.former} {
-		if w.at == modelSends && int(w.target) == v.at && v.m.obeys(ruleInTime) {
-			if w == &v.s.leader.write {
-				*v.seen() = modelFailed // it knows that it was not sent
-			}
-			*w = modelWrite{}
+	for _, w := range v.s.writes() {
+		sends := w.at == modelSends || w.at == modelAssigns
+		if !sends || int(w.target) != v.at || !v.m.obeys(ruleInTime) {
+			continue
 		}
+		if w == &v.s.leader.write {
+			*v.seen() = modelFailed // it knows that it was not sent
+		}
+		if w.at == modelAssigns {
+			w.at = modelNames // nothing is sent after it
+			continue
+		}
+		*w = modelWrite{}
 	}
 }
 
@@ -163,7 +169,7 @@ func modelSees(end modelEnd) func(modelView) {
 	}
 }
 
-func (v modelView) decides() bool { return v.isFree() && v.leader().read }
+func (v modelView) decides() bool { return v.isFree() && v.leader().read && !v.leader().stale }
 
 func (v modelView) isNotPrimary() bool {
 	return *v.answer() == modelSaysIdle || *v.answer() == modelSaysSecondary
@@ -177,7 +183,7 @@ func (v modelView) mayStart() bool {
 		}
 	}
 	allowed := granted == 0 || !v.m.obeys(ruleOneGrant)
-	return v.decides() && allowed && x.started == modelNone && v.isNotPrimary() && *v.seen() != modelAwaited
+	return v.decidesRole() && allowed && x.started == modelNone && v.isNotPrimary() && *v.seen() != modelAwaited
 }
 
 // hasEnded reports whether a container on record has ended.
@@ -233,13 +239,14 @@ func (v modelView) mayEndGrant() bool {
 
 func (v modelView) mayAdopt() bool {
 	x := v.member()
-	return v.decides() && x.granted != modelCurrent && x.reported == modelRunning && *v.answer() == modelSaysPrimary
+	return v.decidesRole() && x.granted != modelCurrent && x.reported == modelRunning && *v.answer() == modelSaysPrimary
 }
 
 func modelDecides(at modelStep) func(modelView) {
 	return func(v modelView) {
-		v.leader().read = false
-		v.leader().write = modelWrite{at: at, target: int8(v.at), old: v.member().reported == modelOutdated, newest: true}
+		l := v.leader()
+		l.write = modelWrite{at: at, target: int8(v.at), old: v.member().reported == modelOutdated, newest: true, bound: l.sight.same, epoch: v.epochOfGrant(at)}
+		l.forget()
 	}
 }
 
@@ -257,8 +264,15 @@ func (v modelView) execute(w *modelWrite, leads bool) {
 	*w = modelWrite{}
 	v.at = int(now.target)
 	x := v.member()
-	if now.at == modelSends {
+	switch {
+	case now.at == modelSends:
 		v.send(now, leads)
+		return
+	case now.at == modelAssigns:
+		v.assign(now, w, leads)
+		return
+	case now.at.writesLease():
+		v.writeLease(now)
 		return
 	}
 	if !now.newest && v.m.obeys(ruleBound) {
@@ -267,7 +281,7 @@ func (v modelView) execute(w *modelWrite, leads bool) {
 	switch now.at {
 	case modelRecords:
 		if v.m.obeys(ruleRecordFirst) {
-			x.granted, x.started = now.container(), now.container()
+			x.granted, x.started, x.grantEpoch = now.container(), now.container(), now.epoch
 		}
 		x.young, x.nextYoung = true, now.old
 		if leads {
@@ -275,6 +289,9 @@ func (v modelView) execute(w *modelWrite, leads bool) {
 		}
 		v.s.touch()
 		now.at = modelSends
+		if v.m.isLeased(v.at) {
+			now.at = modelAssigns
+		}
 		*w = now
 		return
 	case modelEndsStart:
@@ -282,13 +299,28 @@ func (v modelView) execute(w *modelWrite, leads bool) {
 	case modelEndsGrant:
 		x.granted = modelNone
 	case modelAdopts:
-		x.granted = now.container()
+		x.granted, x.grantEpoch = now.container(), now.epoch
+	case modelRevokes:
+		x.granted, x.started = modelNone, modelNone
 	}
 	v.s.touch()
 }
 
+// assign names the pod in its Lease. If that succeeds, the process is about to send the start.
+func (v modelView) assign(w modelWrite, pending *modelWrite, leads bool) {
+	if v.writeLease(w) {
+		w.at, w.epoch = modelSends, modelSameEpoch
+		*pending = w
+		return
+	}
+	if leads {
+		*v.seen() = modelFailed // it was not sent
+	}
+}
+
 func (v modelView) send(w modelWrite, leads bool) {
 	x := v.member()
+	x.requestEpoch = w.epoch
 	if !v.m.obeys(ruleRecordFirst) {
 		x.granted, x.started = w.container(), w.container()
 		v.s.touch()
