@@ -86,7 +86,7 @@ func restoreSysctls(ctx context.Context, dir string) error {
 	}
 	var before sysctls
 	if err := nodeinit.ReadJSON(file, &before); err != nil {
-		return nil //nolint:nilerr // no cluster had nodes
+		return nil // no cluster had nodes
 	}
 	for name, value := range before {
 		if now, err := os.ReadFile(sysctlFile(name)); err == nil && strings.TrimSpace(string(now)) == value {
