@@ -209,45 +209,52 @@ func (v modelView) epochOfGrant(at modelStep) modelEpoch {
 	return v.grantSeen()
 }
 
+// leaseRules are the rules by which a write of a Lease is refused if the Lease has changed.
+var leaseRules = map[modelStep]modelRule{
+	modelAssigns: ruleAssignmentBound, modelNames: ruleAssignmentBound, modelTakesOver: ruleTakeoverBound, modelReleases: ruleReleaseBound,
+}
+
 // writeLease executes a write of a Lease, and reports whether it succeeds.
 func (v modelView) writeLease(w modelWrite) bool {
-	rules := map[modelStep]modelRule{
-		modelAssigns: ruleAssignmentBound, modelNames: ruleAssignmentBound, modelTakesOver: ruleTakeoverBound, modelReleases: ruleReleaseBound,
-	}
-	if !w.bound && v.m.obeys(rules[w.at]) {
+	if !w.bound && v.m.obeys(leaseRules[w.at]) {
 		return false
 	}
 	x := v.member()
-	switch w.at {
-	case modelAssigns, modelNames:
-		if w.epoch == modelNextEpoch {
-			v.s.shift(v.at)
-		}
-		x.holds = true
-	case modelTakesOver:
-		x.holds = false
-		if w.bound && x.armed != modelNoEpoch {
-			v.crash()
-		}
-	case modelReleases:
-		x.holds = false
+	x.holds = w.at == modelAssigns || w.at == modelNames
+	switch {
+	case x.holds && w.epoch == modelNextEpoch:
+		v.s.shift(v.at)
+	case w.at == modelTakesOver && w.bound && x.armed != modelNoEpoch:
+		v.crash()
 	}
 	v.s.touchLease(v.at)
 	return true
 }
 
-// normalizeLeases makes states equal in which a write of a Lease would be refused.
+// normalizeLeases makes states equal in which a write of a Lease would be refused, or which differ in epochs that
+// have no effect.
 func (s *modelState) normalizeLeases(m *setModel) {
 	l := &s.leader.sight
 	l.expired = l.expired && l.same
 	if l.holds && !l.same && m.obeys(modelLeasesBound) {
 		*l = modelSight{}
 	}
-	for i, w := range s.writes() {
+	for _, w := range s.writes() {
 		refused := w.at.writesLease() && !w.bound && m.obeys(modelLeasesBound)
-		assigns := i == 0 && w.at == modelAssigns
-		if refused && !assigns {
+		// The leader has yet to see that its start is not sent.
+		isSeen := w == &s.leader.write && w.at == modelAssigns
+		if refused && !isSeen {
 			*w = modelWrite{}
 		}
+	}
+	for i := range s.members {
+		x := &s.members[i]
+		if x.granted == modelNone {
+			x.grantEpoch = modelNoEpoch
+		}
+		if !x.request {
+			x.requestEpoch = modelNoEpoch
+		}
+		s.rank(i)
 	}
 }

@@ -123,8 +123,7 @@ func (v modelView) canAge() bool {
 func (v modelView) age() {
 	v.member().young = false
 	for _, w := range v.s.writes() {
-		sends := w.at == modelSends || w.at == modelAssigns
-		if !sends || int(w.target) != v.at || !v.m.obeys(ruleInTime) {
+		if !w.sendsTo(v.at) || !v.m.obeys(ruleInTime) {
 			continue
 		}
 		if w == &v.s.leader.write {

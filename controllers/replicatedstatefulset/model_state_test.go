@@ -196,7 +196,9 @@ func (s *modelState) normalize(m *setModel) {
 			*w = modelWrite{}
 		}
 	}
-	s.normalizeLeases(m)
+	if m.has(faultLeases) {
+		s.normalizeLeases(m)
+	}
 	for i := range s.members {
 		x := &s.members[i]
 		if x.started == modelNone && x.granted == modelNone && !x.request && m.obeys(ruleRecordFirst) {
@@ -205,23 +207,16 @@ func (s *modelState) normalize(m *setModel) {
 		if x.started == modelNone {
 			s.leader.starts[i] = modelUnseen
 		}
-		if x.granted == modelNone {
-			x.grantEpoch = modelNoEpoch
-		}
-		if !x.request {
-			x.requestEpoch = modelNoEpoch
-		}
-		s.rank(i)
 	}
 }
 
 // sends reports whether a process is about to send a start to a member.
 func (s *modelState) sends(i int) bool {
-	for _, w := range []modelWrite{s.leader.write, s.former} {
-		toSend := w.at == modelSends || w.at == modelAssigns
-		if toSend && int(w.target) == i {
-			return true
-		}
-	}
-	return false
+	return s.leader.write.sendsTo(i) || s.former.sendsTo(i)
+}
+
+// sendsTo reports whether a start for a member follows this write.
+func (w *modelWrite) sendsTo(i int) bool {
+	sends := w.at == modelSends || w.at == modelAssigns
+	return sends && int(w.target) == i
 }

@@ -1,8 +1,6 @@
 package replicatedstatefulset_test
 
 import (
-	"flag"
-	"slices"
 	"testing"
 
 	"github.com/stateful-operator/stateful-operator/test/modelcheck"
@@ -53,14 +51,8 @@ var largeSetWorlds = []setModel{
 	{name: "a lease, and leaders are frozen, and containers crash", faults: faultLeases | faultOneLease | faultDeposed | faultCrashes},
 }
 
-var searchLarge = flag.Bool("large", false, "search the large worlds of the model, too")
-
 func TestSetModelHolds(t *testing.T) {
-	all := setWorlds
-	if *searchLarge {
-		all = slices.Concat(setWorlds, largeSetWorlds)
-	}
-	for _, m := range all {
+	for _, m := range modelcheck.Worlds(setWorlds, largeSetWorlds) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			x := modelcheck.Holds(t, m.search())

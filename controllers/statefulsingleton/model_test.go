@@ -1,9 +1,9 @@
 package statefulsingleton_test
 
 import (
-	"flag"
-	"slices"
 	"testing"
+
+	"github.com/stateful-operator/stateful-operator/test/modelcheck"
 )
 
 // A full check of the protocol in doc.go as a model. docs/decisions/0006 describes its
@@ -44,14 +44,8 @@ var largeWorlds = []model{
 	{name: "agents with successors, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: leases | successors},
 }
 
-var searchLarge = flag.Bool("large", false, "search the large worlds of the model, too")
-
 func TestModelHolds(t *testing.T) {
-	all := worlds
-	if *searchLarge {
-		all = slices.Concat(worlds, largeWorlds)
-	}
-	for _, m := range all {
+	for _, m := range modelcheck.Worlds(worlds, largeWorlds) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			x, at := m.explore(true)

@@ -2,9 +2,20 @@
 package modelcheck
 
 import (
+	"flag"
 	"slices"
 	"strings"
 )
+
+var searchLarge = flag.Bool("large", false, "search the large worlds of the models, too")
+
+// Worlds returns the worlds of a model that are searched: the large ones only with flag -large.
+func Worlds[W any](worlds, large []W) []W {
+	if *searchLarge {
+		return slices.Concat(worlds, large)
+	}
+	return worlds
+}
 
 // Model is a model with states of type S.
 type Model[S comparable] struct {
