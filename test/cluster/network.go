@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -207,35 +208,34 @@ func (c *Cluster) Heal(name string) error { return c.setLink(name, "up") }
 
 // BlockKubelet drops packets to the port of a node's kubelet. The API server cannot run commands on the
 // node, and its kubelet still reports Ready.
-func (c *Cluster) BlockKubelet(name string) error { return c.kubeletPort(name, "-I") }
+func (c *Cluster) BlockKubelet(name string) error { return c.dropToKubelet(name, "-I") }
 
 // UnblockKubelet undoes BlockKubelet.
-func (c *Cluster) UnblockKubelet(name string) error { return c.kubeletPort(name, "-D") }
+func (c *Cluster) UnblockKubelet(name string) error { return c.dropToKubelet(name, "-D") }
 
-func (c *Cluster) kubeletPort(name, change string) error {
-	n, err := c.node(name)
-	if err != nil {
-		return err
-	}
-	return run(context.Background(), "nsenter", "-t", fmt.Sprint(c.process(n.name).PID), "-n",
-		"iptables", "-w", change, "INPUT", "-p", "tcp", "--dport", "10250", "-j", "DROP")
+func (c *Cluster) dropToKubelet(name, change string) error {
+	return c.drop(name, "filter", change, "INPUT", "-p", "tcp", "--dport", "10250")
 }
 
 // BlockAPIServer drops packets of a node and its pods to the API server. Their other connections continue.
-func (c *Cluster) BlockAPIServer(name string) error { return c.pathToAPIServer(name, "-I") }
+func (c *Cluster) BlockAPIServer(name string) error { return c.dropToAPIServer(name, "-I") }
 
 // UnblockAPIServer undoes BlockAPIServer.
-func (c *Cluster) UnblockAPIServer(name string) error { return c.pathToAPIServer(name, "-D") }
+func (c *Cluster) UnblockAPIServer(name string) error { return c.dropToAPIServer(name, "-D") }
 
-func (c *Cluster) pathToAPIServer(name, change string) error {
+func (c *Cluster) dropToAPIServer(name, change string) error {
+	// Packets of the node and of its pods have the address behind the Service here.
+	return c.drop(name, "mangle", change, "POSTROUTING", "-d", c.state.Address, "-p", "tcp", "--dport", fmt.Sprint(c.state.Ports["apiserver"]))
+}
+
+// drop adds (-I) or deletes (-D) a rule in the network namespace of a node that drops packets.
+func (c *Cluster) drop(name, table, change, chain string, match ...string) error {
 	n, err := c.node(name)
 	if err != nil {
 		return err
 	}
-	// Packets of the node and of its pods have the address behind the Service here.
-	return run(context.Background(), "nsenter", "-t", fmt.Sprint(c.process(n.name).PID), "-n",
-		"iptables", "-w", "-t", "mangle", change, "POSTROUTING", "-d", c.state.Address,
-		"-p", "tcp", "--dport", fmt.Sprint(c.state.Ports["apiserver"]), "-j", "DROP")
+	args := []string{"nsenter", "-t", fmt.Sprint(c.process(n.name).PID), "-n", "iptables", "-w", "-t", table, change, chain}
+	return run(context.Background(), slices.Concat(args, match, []string{"-j", "DROP"})...)
 }
 
 func (c *Cluster) setLink(name, state string) error {

@@ -156,29 +156,3 @@ func marked(dir string) []process {
 	}
 	return found
 }
-
-// FreezePod stops all processes of the pod with this UID until ThawPod.
-func (c *Cluster) FreezePod(uid string) error { return signalPod(uid, syscall.SIGSTOP) }
-
-// ThawPod undoes FreezePod.
-func (c *Cluster) ThawPod(uid string) error { return signalPod(uid, syscall.SIGCONT) }
-
-// signalPod sends a signal to all processes of a pod. The kubelet names their cgroup after its UID.
-func signalPod(uid string, signal syscall.Signal) error {
-	signaled := 0
-	files, _ := filepath.Glob("/proc/[0-9]*/cgroup")
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(content, []byte("/pod"+uid+"/")) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && syscall.Kill(pid, signal) == nil {
-			signaled++
-		}
-	}
-	if signaled == 0 {
-		return fmt.Errorf("pod %s has no processes", uid)
-	}
-	return nil
-}

@@ -96,9 +96,3 @@ func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
 		t.Errorf("it did not exit with its cluster: %v", err)
 	}
 }
-
-func TestAPodWithoutProcessesIsNotFrozen(t *testing.T) {
-	if err := (&Cluster{}).FreezePod("00000000-0000-0000-0000-000000000000"); err == nil {
-		t.Error("there is no error")
-	}
-}

@@ -2,13 +2,7 @@ package extended
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -58,57 +52,11 @@ func (x *fixture) letGo(ctx context.Context, pod string) {
 	})
 }
 
-// whileFrozen calls do while the programs of all operators are stopped (SIGSTOP). They run on this
-// machine, in containers of its nodes.
+// whileFrozen calls do while the programs of all operators are stopped.
 func whileFrozen(ctx context.Context, c *kit.Cluster, do func()) {
-	var stopped []int
-	defer func() {
-		var err error
-		for _, pid := range stopped {
-			// A kubelet may have ended the process meanwhile.
-			if e := syscall.Kill(pid, syscall.SIGCONT); e != nil && !errors.Is(e, syscall.ESRCH) {
-				err = errors.Join(err, fmt.Errorf("resume process %d: %w", pid, e))
-			}
-		}
-		c.Check(err)
-	}()
 	var pods corev1.PodList
 	c.List(ctx, &pods, client.InNamespace(c.Operator.Namespace), c.OperatorPods())
-	for i := range pods.Items {
-		for _, s := range pods.Items[i].Status.ContainerStatuses {
-			_, id, _ := strings.Cut(s.ContainerID, "://")
-			pids, err := processesOf(id)
-			c.Check(err)
-			for _, pid := range pids {
-				c.During(fmt.Sprintf("stop process %d of %s", pid, pods.Items[i].Name), func() { c.Check(syscall.Kill(pid, syscall.SIGSTOP)) })
-				stopped = append(stopped, pid)
-			}
-		}
-	}
-	c.Expect(stopped).NotTo(BeEmpty(), "no process of %d operators was found", len(pods.Items))
-	c.Log("processes %v are stopped", stopped)
+	thaw := c.Freeze(pods.Items...)
+	defer thaw()
 	do()
-}
-
-// processesOf returns the processes of a container. The names of their cgroups contain its ID.
-func processesOf(container string) (pids []int, err error) {
-	if container == "" {
-		return nil, nil
-	}
-	all, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range all {
-		text, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(text), container) {
-			continue // the process may just have ended
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			return nil, err
-		}
-		pids = append(pids, pid)
-	}
-	return pids, nil
 }

@@ -113,6 +113,9 @@ type Nodes interface {
 	// reports that it is Ready. UnblockKubelet ends it.
 	BlockKubelet(node string) error
 	UnblockKubelet(node string) error
+	// BlockAPIServer disconnects a node and its pods from the API server only. UnblockAPIServer ends it.
+	BlockAPIServer(node string) error
+	UnblockAPIServer(node string) error
 	// StopNode powers a node off. StartNode powers it on.
 	StopNode(node string) error
 	StartNode(node string) error

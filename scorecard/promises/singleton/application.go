@@ -3,6 +3,8 @@ package singleton
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -100,6 +102,17 @@ func (a *application) handover(ctx context.Context, what string, do func(old tes
 }
 
 // Objects and pods of an application.
+
+// endFile is the file that endsByFile waits for.
+const endFile = "may-end"
+
+// endsByFile lets programs continue after SIGTERM until end is called.
+var endsByFile = behave("WITNESS_STOP_FILE", endFile)
+
+// end lets the programs end that endsByFile applies to.
+func (a *application) end() {
+	a.Check(os.WriteFile(filepath.Join(a.Folder.Dir(), endFile), nil, 0o644))
+}
 
 // startApplication creates an application with its object and a Deployment of the given number of pods. It
 // waits until all pods except one are at the gate.

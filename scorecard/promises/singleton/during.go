@@ -2,8 +2,6 @@ package singleton
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
@@ -14,19 +12,16 @@ import (
 // ends only afterwards. It fails if the next program started before that, if two programs
 // overlapped, or if none runs at the end.
 func HandoverDuring(ctx context.Context, c *kit.Cluster, what string, do func() error) error {
-	const mayEnd = "may-end"
 	return c.Kept(func(c *kit.Cluster) {
 		kit.Witnessed(func(ctx context.Context, c *kit.Cluster) {
-			a, d := startApplication(ctx, c, 1, "during", behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
+			a, d := startApplication(ctx, c, 1, "during", endsByFile, grace(3600))
 			old := a.one(ctx)
 			a.active(ctx, old)
 			a.rollOut(ctx, d)
 			a.says(ctx, "that a handover is in progress", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
 			c.During(what+", during a handover", func() { c.Check(do()) })
 			c.During("the handover did not wait for the end of "+what, func() { a.stays(old) })
-			next := a.handover(ctx, "the end of the old program", func(testimony.Run) {
-				c.Check(os.WriteFile(filepath.Join(a.Folder.Dir(), mayEnd), nil, 0o644))
-			})
+			next := a.handover(ctx, "the end of the old program", func(testimony.Run) { a.end() })
 			a.active(ctx, next)
 			a.rolledOut(ctx, d)
 		})(ctx, c)

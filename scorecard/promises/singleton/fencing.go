@@ -2,8 +2,6 @@ package singleton
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -44,9 +42,7 @@ func permitFencing(ctx context.Context, c *kit.Cluster) {
 // without manual intervention. When the node is connected again, the first program does not start again.
 func lostByLease(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
-	var nodes corev1.NodeList
-	c.List(ctx, &nodes)
-	names := quietNodes(ctx, c, nodes.Items)
+	names := quietNodes(ctx, c)
 	a := newApplication(c, "leased", kit.OnNodes(names[0], names[1]))
 	a.hold(ctx, byLease)
 	d := a.deploy(ctx, 1, surge())
@@ -64,36 +60,20 @@ func lostByLease(ctx context.Context, c *kit.Cluster) {
 	a.handover(ctx, "a rollout", func(testimony.Run) { a.rollOut(ctx, d) })
 }
 
-// leaseFaults are the faults of nodes that only promises of fencing use.
-type leaseFaults interface {
-	BlockAPIServer(node string) error
-	UnblockAPIServer(node string) error
-	FreezePod(uid string) error
-	ThawPod(uid string) error
-}
-
-func faultsOf(c *kit.Cluster) leaseFaults {
-	faults, can := c.Nodes.(leaseFaults)
-	c.Expect(can).To(BeTrue(), "%T has no such faults", c.Nodes)
-	return faults
-}
-
 // failedNodes powers off the node of a program, and disconnects the node of another one from the API server only. Each
 // next program starts on another node without manual intervention. When the nodes are back, no program starts again.
 func failedNodes(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
-	var nodes corev1.NodeList
-	c.List(ctx, &nodes)
 	leader := c.Leader(ctx)
-	names := slices.DeleteFunc(quietNodes(ctx, c, nodes.Items), func(name string) bool { return name == leader.Spec.NodeName })
+	names := slices.DeleteFunc(quietNodes(ctx, c), func(name string) bool { return name == leader.Spec.NodeName })
 	c.Expect(len(names)).To(BeNumerically(">=", 3), "%d nodes are too few: two are lost, and one is not", len(names))
-	off := leasedOn(ctx, c, "powered-off", names[0], names[2])
-	deaf := leasedOn(ctx, c, "unreached", names[1], names[2])
+	off := onLostNode(ctx, c, "powered-off", names[0], names[2], byLease)
+	deaf := onLostNode(ctx, c, "unreached", names[1], names[2], byLease)
 	on := sync.OnceFunc(func() { c.PowerOn(context.WithoutCancel(ctx), []string{off.run.Node}) })
 	c.Cleanup(on)
 	began := testimony.Now()
-	c.Check(faultsOf(c).BlockAPIServer(deaf.run.Node))
-	connect := sync.OnceFunc(func() { c.Check(faultsOf(c).UnblockAPIServer(deaf.run.Node)) })
+	c.Check(c.Nodes.BlockAPIServer(deaf.run.Node))
+	connect := sync.OnceFunc(func() { c.Check(c.Nodes.UnblockAPIServer(deaf.run.Node)) })
 	c.Cleanup(connect)
 	c.Check(c.Nodes.StopNode(off.run.Node))
 	both := []*lostApplication{off, deaf}
@@ -110,17 +90,6 @@ func failedNodes(ctx context.Context, c *kit.Cluster) {
 		c.Throughout(ctx, 2*time.Second, func() { l.stays(next[i]) })
 		c.Expect(l.runs()).To(HaveLen(2), "a program was started again: %s", kit.Story(l.runs()))
 	}
-}
-
-// leasedOn has a program on one node and a pod that waits on a second, fenced by a Lease.
-func leasedOn(ctx context.Context, c *kit.Cluster, name, lost, other string) *lostApplication {
-	a := newApplication(c, name)
-	a.hold(ctx, byLease)
-	a.pod(ctx, name+"-old", kit.OnNodes(lost))
-	run := a.one(ctx)
-	a.pod(ctx, name+"-next", kit.OnNodes(other))
-	a.held(ctx, 1)
-	return &lostApplication{a, run}
 }
 
 // logSince logs when a program ended and the next one started.
@@ -154,9 +123,7 @@ func (l *lostApplication) comesBack(ctx context.Context) {
 // in a rollout. When the kubelet is back, it stops the program.
 func withoutKubelet(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
-	var nodes corev1.NodeList
-	c.List(ctx, &nodes)
-	names := quietNodes(ctx, c, nodes.Items)
+	names := quietNodes(ctx, c)
 	a := newApplication(c, "kubeletless", kit.OnNodes(names[0], names[1]))
 	a.hold(ctx, byLease)
 	d := a.deploy(ctx, 1, surge())
@@ -203,30 +170,19 @@ func (a *application) successor(ctx context.Context, old testimony.Run) (identit
 	return identity
 }
 
-// endsByFile returns an application whose programs continue after SIGTERM until end is called, at the latest at the
-// end of the promise.
-func endsByFile(c *kit.Cluster, name string) (a *application, end func()) {
-	const mayEnd = "may-end"
-	a = newApplication(c, name, behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
-	end = func() { c.Check(os.WriteFile(filepath.Join(a.Folder.Dir(), mayEnd), nil, 0o644)) }
-	c.Cleanup(end)
-	return a, end
-}
-
 // frozenByNode freezes a program and its agent until the next program runs. When they continue, the agent ends the
 // container. The overlap probe would report this promise, because a frozen program counts as running.
 func frozenByNode(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
-	a, _ := endsByFile(c, "stopped") // neither SIGTERM nor the kubelet ends its programs
+	a := newApplication(c, "stopped", endsByFile, grace(3600)) // neither SIGTERM nor the kubelet ends its programs
+	c.Cleanup(a.end)
 	a.hold(ctx, byLease)
 	d := a.deploy(ctx, 1, surge())
 	old := a.one(ctx)
 	a.active(ctx, old)
 	epoch := ptr.Deref(a.lease(ctx).Spec.LeaseTransitions, 0)
 	began := testimony.Now()
-	c.Check(faultsOf(c).FreezePod(old.UID))
-	thaw := sync.OnceFunc(func() { c.Check(faultsOf(c).ThawPod(old.UID)) })
-	c.Cleanup(thaw)
+	thaw := c.Freeze(*a.podOf(ctx, old))
 	a.several(ctx, 2)
 	next := a.living()[1]
 	a.active(ctx, next)
@@ -250,7 +206,8 @@ func frozenByNode(ctx context.Context, c *kit.Cluster) {
 // and hand it over.
 func withoutOperator(ctx context.Context, c *kit.Cluster) {
 	permitFencing(ctx, c)
-	a, end := endsByFile(c, "unattended")
+	a := newApplication(c, "unattended", endsByFile, grace(3600))
+	c.Cleanup(a.end)
 	a.hold(ctx, byLease)
 	d := a.deploy(ctx, 1, surge())
 	old := a.one(ctx)
@@ -260,7 +217,7 @@ func withoutOperator(ctx context.Context, c *kit.Cluster) {
 	var next testimony.Run
 	c.WhileNoOperator(ctx, func() {
 		c.Throughout(ctx, 2*beyondLease, func() { a.stays(old) })
-		next = a.handover(ctx, "the end of a program without the operator", func(testimony.Run) { end() })
+		next = a.handover(ctx, "the end of a program without the operator", func(testimony.Run) { a.end() })
 		c.Expect(next.Pod + "_" + next.UID).To(Equal(named))
 		c.Throughout(ctx, beyondLease, func() { a.stays(next) })
 	})

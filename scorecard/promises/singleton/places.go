@@ -106,10 +106,8 @@ func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 // nodeOff stops the kubelets of two nodes, powers the nodes off, and then declares each of them off
 // in a different way.
 func nodeOff(ctx context.Context, c *kit.Cluster) {
-	var nodes corev1.NodeList
-	c.List(ctx, &nodes)
-	c.Expect(len(nodes.Items)).To(BeNumerically(">=", 4), "%d nodes are too few: each of two applications needs one to lose and one to move to", len(nodes.Items))
-	names := quietNodes(ctx, c, nodes.Items)
+	names := quietNodes(ctx, c)
+	c.Expect(len(names)).To(BeNumerically(">=", 4), "%d nodes are too few: each of two applications needs one to lose and one to move to", len(names))
 	lost := []string{names[0], names[1]}
 	defer func() { c.PowerOn(context.WithoutCancel(ctx), lost) }()
 	tainted := onLostNode(ctx, c, "tainted", names[0], names[2])
@@ -144,11 +142,13 @@ func declareOff(ctx context.Context, c *kit.Cluster, tainted, removed *lostAppli
 }
 
 // quietNodes returns the names of the nodes, those without the operator first.
-func quietNodes(ctx context.Context, c *kit.Cluster, nodes []corev1.Node) []string {
+func quietNodes(ctx context.Context, c *kit.Cluster) []string {
+	var nodes corev1.NodeList
+	c.List(ctx, &nodes)
 	var pods corev1.PodList
 	_ = c.Client.List(ctx, &pods) // on error any order works, but takes longer
 	var quiet, busy []string
-	for _, n := range nodes {
+	for _, n := range nodes.Items {
 		if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
 			return p.Namespace == c.Operator.Namespace && p.Spec.NodeName == n.Name
 		}) {
@@ -167,9 +167,9 @@ type lostApplication struct {
 }
 
 // onLostNode has a pod that runs on one node and another that waits on a second.
-func onLostNode(ctx context.Context, c *kit.Cluster, name, lost, other string) *lostApplication {
+func onLostNode(ctx context.Context, c *kit.Cluster, name, lost, other string, change ...func(*v1.StatefulSingletonSpec)) *lostApplication {
 	a := newApplication(c, name)
-	a.hold(ctx)
+	a.hold(ctx, change...)
 	c.During(name, func() { a.pod(ctx, name+"-old", kit.OnNodes(lost)) })
 	run := a.one(ctx)
 	a.pod(ctx, name+"-next", kit.OnNodes(other))
