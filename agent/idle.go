@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/agent/driver"
+	"github.com/stateful-operator/stateful-operator/agent/lease"
 	"github.com/stateful-operator/stateful-operator/agent/processes"
 )
 
@@ -21,8 +23,15 @@ const (
 
 // idle is process 1 of a member. It keeps running when a command stops the application. When the
 // application ends by itself, it ends the container: the kubelet reports that within about a second, and
-// it proves that nothing of the application remains.
-func idle(application string) driver.Code {
+// it proves that nothing of the application remains. With flags, it is armed while a Lease names its pod.
+func idle(application string, args []string) driver.Code {
+	flags, err := idleFlags(args)
+	if errors.Is(err, errUsage) {
+		return misused()
+	}
+	if err != nil {
+		return fail("idle", err)
+	}
 	log := driver.ProcessLog(application + " idle")
 	if os.Getpid() != 1 {
 		return fail("idle", driver.Errorf(driver.NotConfigured,
@@ -32,6 +41,9 @@ func idle(application string) driver.Code {
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(child, syscall.SIGCHLD)
 	server, err := applications[application](log, driver.Start{})
+	if err == nil && flags.lease != "" {
+		err = lease.Keep(flags.config(lease.LabelMember, log))
+	}
 	if err != nil {
 		return fail("idle", err)
 	}
@@ -49,6 +61,14 @@ func idle(application string) driver.Code {
 			return driver.Succeeded
 		}
 	}
+}
+
+// idleFlags returns the flags of a member, or none if it has no Lease.
+func idleFlags(args []string) (leaseFlags, error) {
+	if len(args) == 0 {
+		return leaseFlags{}, nil
+	}
+	return parseFlags(args)
 }
 
 // ended releases the children that have ended, and reports whether the application has ended by itself.

@@ -68,6 +68,27 @@ func TestIdleMustBeProcess1(t *testing.T) {
 	}
 }
 
+func TestIdleRefusesItsFlags(t *testing.T) {
+	for _, row := range []struct {
+		args []string
+		code driver.Code
+		text string
+	}{
+		{[]string{"--lease=a", "--duration=15s"}, driver.NotConfigured, "must be process 1"},
+		{[]string{"--lease=a", "--duration=9s"}, driver.NotConfigured, "from 10s to 10m0s"},
+		{[]string{"--lease=a"}, driver.NotConfigured, "from 10s to 10m0s"},
+		{[]string{"--duration=15s"}, driver.Unimplemented, usage},
+		{[]string{"--lease=a", "--duration=15s", "x"}, driver.Unimplemented, usage},
+		{[]string{"--start=1.2"}, driver.Unimplemented, usage},
+	} {
+		cmd := exec.Command(agentBinary, append([]string{"etcd", "idle"}, row.args...)...)
+		out, _ := cmd.CombinedOutput() // the exit code is compared
+		if cmd.ProcessState.ExitCode() != int(row.code) || !strings.Contains(string(out), row.text) {
+			t.Errorf("%v: %s: %s", row.args, cmd.ProcessState, out)
+		}
+	}
+}
+
 func TestUnknownArgumentsGetTheUsage(t *testing.T) {
 	for _, args := range [][]string{{}, {"help"}, {"install"}, {"postgresql"}, {"mysql", "status"}, {"postgresql", "dance"}, {"postgresql", "idle", "x"}} {
 		out, err := exec.Command(agentBinary, args...).CombinedOutput()

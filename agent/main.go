@@ -4,7 +4,13 @@
 //	agent install DIR             copies itself to DIR/agent
 //	agent TYPE idle               is process 1 of a member: reaps processes, and stops the
 //	                              application when the container is stopped
+//	agent TYPE idle --lease=NAME --duration=30s
+//	                              is also armed while a Lease names its pod, and ends the container if
+//	                              it cannot renew the Lease
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
+//	agent fenced --epoch=N -- ARGV...
+//	                              becomes ARGV when process 1 is armed with epoch N, and fails if it is
+//	                              not within 8 s
 //	agent run --lease=NAME --duration=15s -- ARGV...
 //	                              is process 1 of a StatefulSingleton: runs ARGV while a Lease names
 //	                              its pod
@@ -33,11 +39,18 @@ import (
 
 const (
 	usage = `usage: agent install DIR
-       agent etcd|galera|postgresql|rabbitmq|redis idle
+       agent etcd|galera|postgresql|rabbitmq|redis idle [--lease=NAME --duration=DURATION]
        agent etcd|galera|postgresql|rabbitmq|redis sequence|status|ready|seed|promote|demote|stop
        agent etcd|galera|postgresql|rabbitmq|redis primary|secondary|leave NAME...
+       agent fenced --epoch=N -- ARGV...
        agent run --lease=NAME --duration=DURATION -- ARGV...
        agent started
+
+agent idle with a Lease exits with 125 when it could not renew the Lease in time, or the Lease has a
+lower epoch than before
+
+agent fenced becomes ARGV. Otherwise it exits with 1 if process 1 is not armed with epoch N, and with
+126 or 127 as agent run does
 
 agent run exits with the exit code of ARGV, or 128 plus the number of the signal that ended it or
 arrived before its start. Other exit codes: 125 the pod may not run ARGV any longer, 126 ARGV cannot
@@ -67,13 +80,16 @@ func obey(args []string) driver.Code {
 	if len(args) > 0 && args[0] == "run" {
 		return run(args[1:])
 	}
+	if len(args) > 0 && args[0] == "fenced" {
+		return fenced(args[1:])
+	}
 	if len(args) < 2 || applications[args[0]] == nil {
 		return misused()
 	}
 	application, name, rest := args[0], args[1], args[2:]
 	switch {
-	case name == "idle" && len(rest) == 0:
-		return idle(application)
+	case name == "idle":
+		return idle(application, rest)
 	case driver.IsCommand(name):
 		return command(application, name, rest)
 	}

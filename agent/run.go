@@ -18,7 +18,7 @@ const (
 	maxDuration = 600 * time.Second
 )
 
-// leaseFlags are the flags of run.
+// leaseFlags are the flags of run, and of idle with a Lease.
 type leaseFlags struct {
 	lease    string
 	duration time.Duration
@@ -49,18 +49,22 @@ func run(args []string) driver.Code {
 		fail("run", err)
 		return driver.Code(code)
 	}
-	processLog := driver.ProcessLog("run")
-	return driver.Code(lease.Run(lease.Config{
-		Name: flags.lease, Duration: flags.duration, Path: path, Argv: argv, Folders: lease.DefaultFolders(),
-		Log: lease.NewLog(func(line string) { processLog.Printf("%s", line) }),
-	}))
+	return driver.Code(lease.Run(flags.config(lease.LabelSingleton, driver.ProcessLog("run")), path, argv))
+}
+
+// config returns the configuration of process 1 for a Lease with a label.
+func (f leaseFlags) config(label string, log *driver.Log) lease.Config {
+	return lease.Config{
+		Name: f.lease, Label: label, Duration: f.duration, Folders: lease.DefaultFolders(),
+		Log: lease.NewLog(func(line string) { log.Printf("%s", line) }),
+	}
 }
 
 var errUsage = errors.New("incorrect arguments")
 
 func parseFlags(args []string) (leaseFlags, error) {
 	var f leaseFlags
-	set := flag.NewFlagSet("run", flag.ContinueOnError)
+	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.lease, "lease", "", "the name of the Lease")
 	set.DurationVar(&f.duration, "duration", 0, "the duration of the Lease")

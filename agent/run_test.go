@@ -55,6 +55,15 @@ type singleton struct {
 // startPod starts a container with a program, which runs in the folder of its files.
 func startPod(t *testing.T, server *leasetest.Server, identity string, argv ...string) *singleton {
 	t.Helper()
+	return startAgent(t, server, identity, nil, slices.Concat([]string{"run"}, flagsOfLease, []string{"--"}, argv)...)
+}
+
+// flagsOfLease are the flags of an agent with the Lease of the server.
+var flagsOfLease = []string{"--lease=" + leasetest.Name, "--duration=" + leaseDuration.String()}
+
+// startAgent starts a container whose process 1 is the agent with additional variables.
+func startAgent(t *testing.T, server *leasetest.Server, identity string, variables []string, args ...string) *singleton {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can create the PID namespace and the mounts of a container")
 	}
@@ -67,9 +76,9 @@ func startPod(t *testing.T, server *leasetest.Server, identity string, argv ...s
 	log, err := os.Create(filepath.Join(p.dir, "log"))
 	check(t, err)
 	defer log.Close()
-	args := []string{"-c", enter, p.dir, agentBinary, "run", "--lease=" + leasetest.Name, "--duration=" + leaseDuration.String(), "--"}
-	p.cmd = exec.Command("/bin/sh", append(args, argv...)...)
+	p.cmd = exec.Command("/bin/sh", append([]string{"-c", enter, p.dir, agentBinary}, args...)...)
 	p.cmd.Env = append(os.Environ(), append(server.Environment(), "HTTPS_PROXY=http://127.0.0.1:9", "FENCING_EPOCH=of the image")...)
+	p.cmd.Env = append(p.cmd.Env, variables...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	check(t, p.cmd.Start())
@@ -147,10 +156,15 @@ func (p *singleton) signal(s syscall.Signal) {
 	check(p.t, p.cmd.Process.Signal(s))
 }
 
+// exec returns a command in the container, as exec of Kubernetes executes it.
+func (p *singleton) exec(argv ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(p.cmd.Process.Pid), "-p", "-m"}, argv...)...)
+}
+
 // isStarted returns the exit code of the startupProbe.
 func (p *singleton) isStarted() int {
 	p.t.Helper()
-	cmd := exec.Command("nsenter", "-t", strconv.Itoa(p.cmd.Process.Pid), "-p", "-m", agentBinary, "started")
+	cmd := p.exec(agentBinary, "started")
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
 		p.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,9 +25,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// The labels of the operator's Leases. A policy protects Leases with them.
 const (
-	// labelSingleton is the label of the operator's Leases. A policy protects Leases with it.
-	labelSingleton = "apps.statefulsingleton.com/singleton"
+	// LabelSingleton is the label of the Lease of a StatefulSingleton.
+	LabelSingleton = "apps.statefulsingleton.com/singleton"
+	// LabelMember is the label of the Lease of a member of a ReplicatedStatefulSet.
+	LabelMember = "clusterlabs.org/lease"
+)
+
+const (
 	// successorAnnotation is the annotation of a Lease with the identity of the next holder.
 	successorAnnotation = "apps.statefulsingleton.com/next"
 
@@ -40,8 +47,15 @@ type client struct {
 	http      *http.Client
 	namespace string
 	name      string
-	seconds   int32 // the duration of the Lease
+	seconds   int32  // the duration of the Lease
+	label     string // of the operator's Leases
+	// mustExist is set if a Lease that is missing or lacks the label is an error. Otherwise a Lease without the
+	// label has no holder.
+	mustExist bool
 }
+
+// errNoLease is the error of a request if the operator's Lease does not exist.
+var errNoLease = errors.New("the operator's Lease does not exist")
 
 const resource = "leases"
 
@@ -54,12 +68,12 @@ func serverAddress() (string, error) {
 	return "https://" + net.JoinHostPort(host, port), nil
 }
 
-func newClient(server string, folders Folders, namespace, name string, duration time.Duration) (*client, error) {
+func newClient(server, namespace string, settings Config) (*client, error) {
 	config := &rest.Config{
 		Host:            server,
-		BearerTokenFile: filepath.Join(folders.Fencing, tokenFile),
+		BearerTokenFile: filepath.Join(settings.Folders.Fencing, tokenFile),
 		// With HTTP/1.1, each request that failed closes its connection, and the next one dials again.
-		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(folders.Fencing, caFile), NextProtos: []string{"http/1.1"}},
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(settings.Folders.Fencing, caFile), NextProtos: []string{"http/1.1"}},
 		ContentConfig:   rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
 		QPS:             -1, // the agent has its own pauses
 		WarningHandler:  rest.NoWarnings{},
@@ -81,14 +95,17 @@ func newClient(server string, folders Folders, namespace, name string, duration 
 	if err != nil {
 		return nil, err
 	}
-	return &client{api: api, http: transport, namespace: namespace, name: name, seconds: int32(duration / time.Second)}, nil
+	return &client{
+		api: api, http: transport, namespace: namespace, name: settings.Name, label: settings.Label,
+		seconds: int32(settings.Duration / time.Second),
+	}, nil
 }
 
 // leaseOf returns the part of an object that the protocol uses. A Lease without the label has no holder: only the
 // operator can create one with it.
-func leaseOf(object *coordinationv1.Lease) Lease {
+func (c *client) leaseOf(object *coordinationv1.Lease) Lease {
 	l := Lease{Version: object.ResourceVersion, Successor: object.Annotations[successorAnnotation]}
-	if object.Labels[labelSingleton] == "" {
+	if object.Labels[c.label] == "" {
 		return Lease{Version: object.ResourceVersion}
 	}
 	if object.Spec.HolderIdentity != nil {
@@ -134,11 +151,18 @@ func (c *client) bare(request *rest.Request) *rest.Request {
 // answer sends a request and returns the Lease of the response.
 func (c *client) answer(ctx context.Context, request *rest.Request) (Lease, error) {
 	var object coordinationv1.Lease
-	if err := c.bare(request).Do(ctx).Into(&object); err != nil {
+	err := c.bare(request).Do(ctx).Into(&object)
+	switch {
+	case err != nil:
 		utilnet.CloseIdleConnectionsFor(c.http.Transport)
+		if c.mustExist && apierrors.IsNotFound(err) {
+			err = fmt.Errorf("%w: %w", errNoLease, err)
+		}
 		return Lease{}, err
+	case c.mustExist && object.Labels[c.label] == "":
+		return Lease{}, fmt.Errorf("%w: %q has no label %s", errNoLease, c.name, c.label)
 	}
-	return leaseOf(&object), nil
+	return c.leaseOf(&object), nil
 }
 
 // watch reports changes after a version.
@@ -156,6 +180,8 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Succeeded
+	case errors.Is(err, errNoLease):
+		return Missing
 	case apierrors.IsConflict(err), errors.Is(err, context.Canceled):
 		return Outdated
 	}

@@ -18,7 +18,8 @@ func newTestClient(t *testing.T, server *leasetest.Server) *client {
 	t.Helper()
 	f := Folders{Fencing: t.TempDir()}
 	server.WriteFolder(f.Fencing, "a", "1")
-	c, err := newClient(server.URL, f, leasetest.Namespace, leasetest.Name, 15*time.Second)
+	config := Config{Name: leasetest.Name, Label: LabelSingleton, Duration: 15 * time.Second, Folders: f}
+	c, err := newClient(server.URL, leasetest.Namespace, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +43,28 @@ func TestALeaseWithoutTheLabelHasNoHolder(t *testing.T) {
 	if l := newTestClient(t, server).must(t, Get, Lease{}); l.Holder != "" || l.Successor != "" {
 		t.Errorf("its holder is %q, its successor %q", l.Holder, l.Successor)
 	}
+}
+
+// TestTheLeaseOfAMemberMustExist tests that a Lease of another client, or none, is a failure for a member.
+func TestTheLeaseOfAMemberMustExist(t *testing.T) {
+	server := leasetest.New(t, self)
+	c := newTestClient(t, server)
+	c.label, c.mustExist = LabelMember, true
+	fails := func(operation Operation, known Lease) {
+		t.Helper()
+		if l, err := c.request(t.Context(), operation, known); outcomeOf(err) != Missing || l != (Lease{}) {
+			t.Errorf("operation %d: %+v, %v", operation, l, err)
+		}
+	}
+	fails(Get, Lease{})
+	fails(Renew, Lease{Version: server.Lease().ResourceVersion})
+	server.Update(func(l *coordinationv1.Lease) { l.Labels = map[string]string{LabelMember: "x"} })
+	if l := c.must(t, Renew, c.must(t, Get, Lease{})); l.Holder != self {
+		t.Errorf("the Lease is %+v", l)
+	}
+	server.Delete()
+	fails(Get, Lease{})
+	fails(Renew, Lease{Version: "1"})
 }
 
 func TestRequests(t *testing.T) {

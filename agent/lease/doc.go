@@ -1,7 +1,12 @@
-// Package lease runs a program while a Lease names its pod as the holder. It is the agent's side of the protocol
-// that package fencing of the operator describes.
+// Package lease runs a program, or arms a member, while a Lease names its pod as the holder. It is the agent's side
+// of the protocol that package fencing of the operator describes.
 //
-// Holder decides, and has neither a clock nor a client. The runner executes its steps: one request at a time, a
-// watch that only reports changes, the signals, the program, and the watchdog. The watchdog depends on none of the
-// others. It ends the container when no renewal has succeeded for 2/3 of the duration.
+// Holder decides, and has neither a clock nor a client. Its steps are executed by a keeper: one request at a time, a
+// watch that only reports changes, and the watchdog. The watchdog depends on none of the others. It ends the
+// container when no renewal has succeeded for 2/3 of the duration.
+//
+// Run adds the program of a StatefulSingleton, and the signals. Keep adds what process 1 of a member does: while it
+// is armed, its name in /proc shows the epoch of the Lease, and a command that WaitUntilArmed precedes can begin. The
+// watchdog is armed before the epoch is shown, and disarmed after it is hidden. A member that is not named any more
+// is disarmed, and its container goes on: the operator releases a Lease only if the member is not primary.
 package lease

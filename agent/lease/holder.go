@@ -25,6 +25,9 @@ const (
 	Start  // start the program
 	Fence  // end the container at once
 	Finish // exit with the exit code of the program
+	Arm    // show the epoch of the Lease
+	Hide   // show no epoch
+	Disarm // show no epoch, and stop the watchdog
 )
 
 // Step is the next operation of the agent.
@@ -43,6 +46,7 @@ const (
 	Succeeded Outcome = iota
 	Outdated          // a conflict, or the outcome is unknown: the Lease must be read before the next write
 	Failed
+	Missing // the operator's Lease does not exist: a failure, and the Lease must be read before the next write
 )
 
 type phase int
@@ -69,15 +73,18 @@ const (
 	reasonEpoch    = "the Lease was taken over since the program was started"
 )
 
-// Holder decides the steps of one agent. All times are the time since boot, including suspended time.
+// Holder decides the steps of one agent. A member is running while it is armed. All times are the time since boot,
+// including suspended time.
 type Holder struct {
 	identity string
 	duration time.Duration
+	member   bool // process 1 of a member, which runs no program
 
 	phase    phase
 	released bool
 	expired  bool  // the program ran when the deadline passed
-	epoch    int64 // of the Lease when the program was started
+	epoch    int64 // of the Lease when the program was started, or the member was armed
+	hidden   bool  // an armed member shows no epoch
 
 	lease Lease // as last read or written
 	// current is set if no change is known since the Lease was read or written.
@@ -92,6 +99,7 @@ type Holder struct {
 
 	renewed   time.Duration // when the last renewal that succeeded was sent
 	holds     bool          // a renewal of this process has succeeded, and no other holder was read since
+	proven    int64         // the epoch of the Lease when that renewal succeeded
 	notBefore time.Duration // pause after a failure
 	failures  int
 	endedAt   time.Duration
@@ -135,6 +143,8 @@ func (h *Holder) Next(now time.Duration) Step {
 		return h.nextReleased()
 	case h.phase == running && h.fenced(now) != "":
 		return Step{Operation: Fence, Reason: h.fenced(now)}
+	case h.follow() != Wait:
+		return Step{Operation: h.follow()}
 	case h.request != Wait:
 		return h.wait(never)
 	case h.phase == waiting:
@@ -160,6 +170,8 @@ func (h *Holder) fenced(now time.Duration) string {
 	switch {
 	case h.expired, now >= h.Deadline():
 		return reasonExpired
+	case h.member:
+		return h.fencedMember()
 	case !h.isHolder():
 		return reasonReplaced
 	case h.lease.Epoch != h.epoch:
@@ -180,13 +192,13 @@ func (h *Holder) nextWaiting(now time.Duration) Step {
 	concerns := h.isHolder() || h.names
 	mustRead := !h.current && concerns
 	switch {
-	case h.isHolder() && h.isFresh(now):
-		return Step{Operation: Start}
+	case h.mayHold() && h.isFresh(now):
+		return h.begin()
 	case now < h.notBefore:
 		return h.wait(h.notBefore)
 	case mustRead, now >= h.lookAt:
 		return h.send(Get, now)
-	case h.isHolder():
+	case h.mayHold():
 		return h.send(Renew, now)
 	}
 	return h.wait(h.lookAt)
@@ -194,6 +206,9 @@ func (h *Holder) nextWaiting(now time.Duration) Step {
 
 func (h *Holder) nextRunning(now time.Duration) Step {
 	due := h.renewed + h.renewEvery()
+	if h.hidden {
+		due = now
+	}
 	switch {
 	case now < h.notBefore:
 		return h.wait(h.notBefore)
@@ -252,7 +267,8 @@ func (h *Holder) Answered(outcome Outcome, lease Lease, now time.Duration) {
 	case Outdated:
 		h.current = false
 		h.lookAt = now
-	case Failed:
+	case Failed, Missing:
+		h.current = h.current && outcome != Missing
 		h.notBefore = now + h.pause()
 		h.failures++
 	case Succeeded:
@@ -263,9 +279,9 @@ func (h *Holder) Answered(outcome Outcome, lease Lease, now time.Duration) {
 		h.lease, h.names = lease, h.names && !h.current
 		h.lookLater(now)
 		if operation == Renew {
-			h.renewed, h.holds = h.sent, true
+			h.renewed, h.holds, h.proven = h.sent, true, lease.Epoch
 		}
-		h.holds = h.holds && h.isHolder()
+		h.holds = h.holds && h.isHolder() && h.isProven()
 	}
 }
 

@@ -1,8 +1,6 @@
 package lease
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -28,93 +26,39 @@ const (
 	remindEvery = time.Minute
 )
 
-// Config configures a run.
-type Config struct {
-	Name     string // of the Lease
-	Duration time.Duration
-	Path     string // of the program
-	Argv     []string
-	Folders  Folders
-	Log      *Log
-}
-
-// answer is the response to a request.
-type answer struct {
-	operation Operation
-	lease     Lease
-	err       error
-}
-
-// runner executes the steps of a Holder. One goroutine owns it.
+// runner runs a program as the steps of a Holder require. One goroutine owns it.
 type runner struct {
-	Config
-	holder   *Holder
-	client   *client
-	watcher  *watcher
-	watchdog *watchdog
-	signals  signals
-	lease    string // namespace and name
-	began    time.Duration
+	*keeper
+	path    string // of the program
+	argv    []string
+	signals signals
+	began   time.Duration
 
-	answers chan answer
-	cancel  context.CancelFunc // of the current request
-	killed  chan bool
-	look    *time.Ticker
-	remind  *time.Ticker
+	killed chan bool
+	look   *time.Ticker
+	remind *time.Ticker
 
 	pid  int // of the program, or 0
 	code int // of the program
-	// problem is the last error that was logged.
-	problem string
 }
 
 // Run runs a program as process 1 of a container while the Lease names the pod, and returns the exit code. It
 // does not return when the container must end at once.
-func Run(config Config) int {
+func Run(config Config, path string, argv []string) int {
 	caught := catchSignals()
 	defer config.Log.Flush()
 	klog.SetLogger(logr.Discard()) // it would write to the log of the program, and wait
-	r, err := newRunner(config, caught)
+	keeper, err := newKeeper(config, NewHolder)
 	if err != nil {
 		config.Log.Printf("%v", err)
 		return ExitFailure
 	}
-	config.Log.Printf("waiting for Lease %s as %s", r.lease, r.holder.identity)
-	return r.run()
-}
-
-func newRunner(config Config, caught signals) (*runner, error) {
-	self, err := config.Folders.readPod()
-	if err != nil {
-		return nil, fmt.Errorf("read the identity of the pod: %w", err)
-	}
-	server, err := serverAddress()
-	if err != nil {
-		return nil, err
-	}
-	client, err := newClient(server, config.Folders, self.namespace, config.Name, config.Duration)
-	if err != nil {
-		return nil, fmt.Errorf("configure the client: %w", err)
-	}
-	if err := setComm(commWaiting); err != nil {
-		return nil, err
-	}
 	r := &runner{
-		Config: config, holder: NewHolder(self.identity(), config.Duration), client: client,
-		watcher: &watcher{client: client}, signals: caught, lease: self.namespace + "/" + config.Name,
-		began: sinceBoot(), answers: make(chan answer, 1), cancel: func() {}, killed: make(chan bool, 1),
+		keeper: keeper, path: path, argv: argv, signals: caught, began: sinceBoot(), killed: make(chan bool, 1),
 		look: time.NewTicker(lookWaiting), remind: time.NewTicker(remindEvery),
 	}
-	r.watchdog, err = newWatchdog(func() { fence(config.Log, reasonExpired) })
-	return r, err
-}
-
-// fence ends the container at once: the kernel kills all its processes with process 1. It is called by the
-// watchdog too.
-func fence(log *Log, reason string) {
-	log.Printf("%s: ends the container", reason)
-	log.Flush()
-	os.Exit(ExitFenced)
+	config.Log.Printf("waiting for Lease %s as %s", r.lease, r.holder.identity)
+	return r.run()
 }
 
 func (r *runner) run() int {
@@ -165,59 +109,6 @@ func (r *runner) wait(until time.Duration) (code int, done bool) {
 	return 0, false
 }
 
-// send sends a request. Its age is measured from the moment before.
-func (r *runner) send(step Step) {
-	ctx, cancel := context.WithTimeout(context.Background(), step.Timeout)
-	r.cancel = cancel
-	known := r.holder.Known()
-	r.holder.Sent(step.Operation, sinceBoot())
-	go func() {
-		defer cancel()
-		lease, err := r.client.request(ctx, step.Operation, known)
-		r.answers <- answer{step.Operation, lease, err}
-	}()
-}
-
-func (r *runner) answered(a answer) {
-	outcome, before := outcomeOf(a.err), r.holder.Known().Version
-	r.holder.Answered(outcome, a.lease, sinceBoot())
-	r.logProblem(a, outcome)
-	if outcome != Succeeded {
-		return
-	}
-	if a.operation == Renew && r.holder.IsRunning() {
-		r.arm()
-	}
-	if a.operation == HandOver {
-		r.Log.Printf("handed over Lease %s to %s (epoch %d)", r.lease, a.lease.Holder, a.lease.Epoch)
-	}
-	missed := a.operation == Get && a.lease.Version != before && a.lease.Version != r.watcher.reported
-	if missed || !r.watcher.isActive() {
-		r.watcher.start(a.lease.Version)
-	}
-}
-
-// arm sets the watchdog to the deadline. Without a watchdog, the program must not run. After the deadline, the
-// watchdog has expired already.
-func (r *runner) arm() {
-	if err := r.watchdog.arm(r.holder.Deadline()); err != nil {
-		fence(r.Log, err.Error())
-	}
-}
-
-func (r *runner) changed(c change) {
-	now := sinceBoot()
-	pause := r.watcher.take(c)
-	switch {
-	case c.ended != nil:
-		r.holder.Unwatched(now + pause)
-	case c.deleted:
-		r.holder.Unwatched(now)
-	default:
-		r.holder.Changed(c.version, c.holder, now)
-	}
-}
-
 // signaled forwards a signal to the program. A program that was not started is not started any more.
 func (r *runner) signaled(s os.Signal) (code int, done bool) {
 	switch {
@@ -246,7 +137,7 @@ func (r *runner) start() (code int, done bool) {
 		environment = withLease(environment, r.lease, epoch)
 		r.Log.Printf("holds Lease %s (epoch %d) after %s: starts the program", r.lease, epoch, waited)
 	}
-	pid, err := start(r.Path, r.Argv, environment)
+	pid, err := start(r.path, r.argv, environment)
 	if err != nil {
 		r.Log.Printf("%v", err)
 		return ExitCannotExecute, true
@@ -310,20 +201,4 @@ func (r *runner) logWait() {
 	}
 	r.Log.Printf("still waiting for Lease %s after %s; its holder is %q", r.lease,
 		(sinceBoot() - r.began).Round(time.Second), r.holder.Known().Holder)
-}
-
-// logProblem logs an error if it differs from the last one.
-func (r *runner) logProblem(a answer, outcome Outcome) {
-	names := map[Operation]string{Get: "read", Renew: "renew", HandOver: "hand over"}
-	text := ""
-	if outcome == Failed {
-		text = fmt.Sprintf("cannot %s Lease %s: %s", names[a.operation], r.lease, describe(a.err))
-	}
-	if text != "" && text != r.problem {
-		r.Log.Printf("%s", text)
-	}
-	if text == "" && r.problem != "" && outcome == Succeeded {
-		r.Log.Printf("the API server responds again")
-	}
-	r.problem = text
 }

@@ -83,7 +83,7 @@ func (c *client) stream(ctx context.Context, version string, changes chan<- chan
 		if !ok {
 			return apierrors.FromObject(event.Object)
 		}
-		l := leaseOf(object)
+		l := c.leaseOf(object)
 		if !send(ctx, changes, change{version: l.Version, holder: l.Holder, deleted: event.Type == watch.Deleted}) {
 			return ctx.Err()
 		}
