@@ -26,6 +26,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	replicatedchildren "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	replicatedwebhooks "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	clusterwebhooks "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/webhooks"
@@ -92,7 +93,7 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 	return replicatedstatefulset.Setup(mgr, replicatedstatefulset.Options{
 		Namespaces: o.WatchNamespaces, Book: o.evictionBook(), Key: o.configKey(mgr), Restarts: o.ConfigRestarts,
 		Account: o.controllersAccount(), Lease: o.lease, AgentImage: o.agentImage(mgr.GetAPIReader()),
-		ImageVolumes: o.imageVolumes(mgr),
+		ImageVolumes: o.imageVolumes(mgr), Namespace: o.Namespace,
 	})
 }
 
@@ -103,9 +104,16 @@ func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
 // evictionToken is in the path of the webhook for evictions.
 func (o Options) evictionToken() string { return o.certificate.Caller().Token }
 
-// installReplicated registers the webhook for evictions if the operator makes the certificates:
-// only then can the webhook authenticate its caller.
+// installReplicated maintains the policy on the Leases of members. It also registers the webhook for
+// evictions if the operator makes the certificates: only then can the webhook authenticate its caller.
 func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
+	if err := mgr.Add(&policy.Maintainer{
+		Keeper: keeper, Subject: "The policy on the Leases of members", CRD: replicatedwebhooks.Requester().Definition(),
+		Builders: []policy.Builder{replicatedchildren.BuildLeaseGuard}, Namespace: o.Namespace, Watched: o.WatchNamespaces,
+		Interval: policy.Interval, Retry: policy.Interval,
+	}); err != nil {
+		return err
+	}
 	if !o.makesCertificates() {
 		return nil
 	}
@@ -160,7 +168,7 @@ func setupSingletons(mgr ctrl.Manager, o Options) error {
 }
 
 func installSingletons(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
-	return mgr.Add(&singletonobserve.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
+	return mgr.Add(singletonobserve.NewGuardKeeper(keeper, o.Namespace, o.WatchNamespaces))
 }
 
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {

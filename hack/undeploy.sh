@@ -27,5 +27,6 @@ delete_all extendedstatefulsets.fissile.cloudfoundry.org 2m
 "$kubectl" delete deployment stateful-operator-installer stateful-operator-controller-manager \
   --namespace=stateful-operator-system --ignore-not-found --cascade=foreground
 "$kubectl" delete validatingadmissionpolicybindings,validatingadmissionpolicies \
-  statefulsingleton-guard-stateful-operator-system --ignore-not-found
+  statefulsingleton-guard-stateful-operator-system statefulsingleton-lease-guard-stateful-operator-system \
+  replicatedstatefulset-lease-guard-stateful-operator-system --ignore-not-found
 "$kubectl" delete --ignore-not-found -k config/default

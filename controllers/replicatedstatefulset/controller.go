@@ -6,8 +6,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -31,6 +34,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -75,10 +79,13 @@ func newReconciler(reader *observe.Reader, runner *action.Runner, tracker *consi
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete,roleName=fencing-role
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;create;patch;delete,roleName=fencing-role
 
 // Reconcile runs one pass for a ReplicatedStatefulSet.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -245,6 +252,8 @@ type Options struct {
 	AgentImage func(context.Context) (string, error)
 	// ImageVolumes reports whether pods can mount that image.
 	ImageVolumes *nodestate.ImageVolumes
+	// Namespace is the operator's own namespace. The name of the policy on Leases ends with it.
+	Namespace string
 }
 
 // Setup adds the controller to the manager.
@@ -280,11 +289,19 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	secrets := &configuration.Secrets{Live: mgr.GetAPIReader(), Open: configuration.OpenSecrets(mgr, slim.Kept{}.Metadata)}
 	cached := secrets.Beside(kindCache)
-	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease, AgentImage: o.AgentImage, ImageVolumes: o.ImageVolumes}
+	leases, leaseChanged, err := watchLeases(mgr)
+	if err != nil {
+		return err
+	}
+	reader := &observe.Reader{Cache: cached, Nodes: mgr.GetCache(), Live: live, Board: board, Now: time.Now, Lease: o.Lease, AgentImage: o.AgentImage, ImageVolumes: o.ImageVolumes,
+		Leases: leases, Policy: observe.NewPolicyChecker(mgr.GetAPIReader(), o.Namespace, o.Namespaces), Namespace: o.Namespace}
+	if err := mgr.Add(reader.Policy); err != nil {
+		return fmt.Errorf("add the check of the policy on Leases: %w", err)
+	}
 	runner := &action.Runner{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: tracker,
+		Recorder: cachedOnly{tracker},
 		Commands: board,
 		Lease:    o.Lease,
 	}
@@ -298,17 +315,59 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 			return err
 		}
 	}
-	return r.watch(mgr, kindCache, commandEnded, restartDue)
+	return r.watch(mgr, kindCache, commandEnded, restartDue, leaseChanged)
+}
+
+// watchLeases returns a watch of the Leases of members, and the channel to which it sends their sets.
+func watchLeases(mgr ctrl.Manager) (*leasewatch.Watch, <-chan event.GenericEvent, error) {
+	changed := make(chan event.GenericEvent, 1024)
+	root, end := context.WithCancel(context.Background())
+	watch := leasewatch.New(time.Now, v1alpha1.LabelLease, leasewatch.OpenerOf(mgr, root), func(key types.NamespacedName) {
+		select {
+		case changed <- event.GenericEvent{Object: observe.Named(key)}:
+		case <-root.Done():
+		}
+	})
+	return watch, changed, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		defer end()
+		return watch.Start(ctx)
+	}))
+}
+
+// cachedOnly records the writes of objects that the cache has. Leases and the rights on them are always read from
+// the API server.
+type cachedOnly struct{ *consistency.Tracker }
+
+// Wrote records a create or patch.
+func (c cachedOnly) Wrote(key types.NamespacedName, obj client.Object) {
+	if isCached(obj) {
+		c.Tracker.Wrote(key, obj)
+	}
+}
+
+// Deleted records a delete.
+func (c cachedOnly) Deleted(key types.NamespacedName, obj client.Object) {
+	if isCached(obj) {
+		c.Tracker.Deleted(key, obj)
+	}
+}
+
+func isCached(obj client.Object) bool {
+	switch obj.(type) {
+	case *coordinationv1.Lease, *rbacv1.Role, *rbacv1.RoleBinding:
+		return false
+	}
+	return true
 }
 
 // watch registers the controller and its watches with the manager. Besides watch events, the
-// channels commandEnded and restartDue, and the eviction book, queue sets.
-func (r *Reconciler) watch(mgr ctrl.Manager, kindCache ownCache, commandEnded, restartDue <-chan event.GenericEvent) error {
+// channels and the eviction book queue sets.
+func (r *Reconciler) watch(mgr ctrl.Manager, kindCache ownCache, channels ...<-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
 		r.tracker.Gone,
 	)
-	return ctrl.NewControllerManagedBy(mgr).
+	controller := ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
 		WatchesRawSource(source.Kind[client.Object](kindCache, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](kindCache, &corev1.Pod{}, child)).
@@ -331,9 +390,11 @@ func (r *Reconciler) watch(mgr ctrl.Manager, kindCache ownCache, commandEnded, r
 			handler.EnqueueRequestsFromMapFunc(r.reader.OnNode),
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
-		WatchesRawSource(source.Channel(commandEnded, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(restartDue, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Func(r.reader.Book.Lead)).
-		WithOptions(enqueue.Workers(64)).
-		Complete(r)
+		WatchesRawSource(source.Channel(r.reader.Policy.Turned, handler.EnqueueRequestsFromMapFunc(r.reader.OnPolicy))).
+		WithOptions(enqueue.Workers(64))
+	for _, channel := range channels {
+		controller.WatchesRawSource(source.Channel(channel, &handler.EnqueueRequestForObject{}))
+	}
+	return controller.Complete(r)
 }

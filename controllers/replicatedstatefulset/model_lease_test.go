@@ -201,8 +201,6 @@ func (v modelView) epochOfGrant(at modelStep) modelEpoch {
 	switch {
 	case !v.m.isLeased(v.at):
 		return modelNoEpoch
-	case at == modelAdopts && l.holds:
-		return l.epoch
 	case at == modelRecords, at == modelAdopts:
 		return min(l.epoch+1, modelNextEpoch)
 	}

@@ -130,10 +130,10 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	}
 	read := &observe.Reader{
 		Cache: mgr.GetCache(), Live: live, Now: now, Lease: o.Lease,
-		Guard: &observe.Guard{Live: mgr.GetAPIReader(), Namespace: o.Namespace, Watched: o.Watched, Turned: make(chan event.GenericEvent, 1)},
+		Guard: observe.NewGuard(mgr.GetAPIReader(), o.Namespace, o.Watched),
 		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
-	read.Leases = observe.NewLeaseWatch(now, read.Pods)
+	read.Leases = read.Pods.Leases(now)
 	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
 	read.Pods.Find = r.requestsForPod
 	if err := mgr.Add(read.Guard); err != nil {

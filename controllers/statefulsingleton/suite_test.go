@@ -145,8 +145,8 @@ func startOperator(o operatorOptions) *operator {
 		own = o.name
 	}
 	Expect(statefulsingleton.SetupWithClock(mgr, statefulsingleton.Options{Namespace: own}, op.now)).To(Succeed())
-	Expect(mgr.Add(&observe.GuardKeeper{Namespace: own,
-		Keeper: policy.Keeper{Live: mgr.GetAPIReader(), Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}}})).To(Succeed())
+	keeper := policy.Keeper{Live: mgr.GetAPIReader(), Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}}
+	Expect(mgr.Add(observe.NewGuardKeeper(keeper, own, nil))).To(Succeed())
 	var ctx context.Context
 	ctx, op.cancel = context.WithCancel(context.Background())
 	go func() { op.done <- mgr.Start(ctx); close(op.done) }()

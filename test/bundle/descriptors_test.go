@@ -95,7 +95,7 @@ func exists(schema apiextensionsv1.JSONSchemaProps, path string) bool {
 func TestObjectsThatAFormFillsIn(t *testing.T) {
 	want := map[string][]string{
 		"StatefulCluster":       {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
-		"ReplicatedStatefulSet": {"failover", "persistentVolumeClaimRetentionPolicy", "updateStrategy"},
+		"ReplicatedStatefulSet": {"failover", "fencing", "persistentVolumeClaimRetentionPolicy", "updateStrategy"},
 		"ExtendedStatefulSet":   {"updateStrategy"},
 		"StatefulSingleton":     {"fencing"},
 	}

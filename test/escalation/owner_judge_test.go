@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is the max time until a pass removes labels or reports a taken name.
+// patience is the max time until a pass removes labels or reports a taken name, and until caches of the API server
+// follow a write.
 const patience = time.Minute
 
 // judge asserts that the operator does not treat the forged object as a child, unless this is documented.

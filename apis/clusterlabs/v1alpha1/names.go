@@ -66,6 +66,14 @@ const AnnotationConfigRecord = Prefix + "config-record"
 // last time at which the budget was closed for a handover: each handover writes the budget.
 const AnnotationClosedAt = Prefix + "closed-at"
 
+// Names of the Leases of members, and annotations of them.
+const (
+	// LeaseSuffix follows the name of the pod in the name of its Lease.
+	LeaseSuffix = ".member"
+	// AnnotationFenced is the ID of the container that has ended because it did not renew the Lease.
+	AnnotationFenced = Prefix + "fenced"
+)
+
 // Labels.
 const (
 	// LabelApp is the name of the ReplicatedStatefulSet, on all its objects.
@@ -77,6 +85,9 @@ const (
 	LabelActive = "rss-active-member"
 	// LabelRole is RolePrimary, RoleSecondary or RoleNone on pods.
 	LabelRole = Prefix + "role"
+	// LabelLease is the name of the ReplicatedStatefulSet, on the Leases of its members and on the
+	// rights on them. Only the operator may set it on a Lease.
+	LabelLease = Prefix + "lease"
 )
 
 // Values of labels.
@@ -197,6 +208,12 @@ const (
 	// ReasonAgentUnknown: the operator does not know the image of its agent, which spec.application
 	// needs.
 	ReasonAgentUnknown = "AgentUnknown"
+	// ReasonFencingNotPermitted: the operator may not read or write Leases, Roles or RoleBindings. The
+	// message has the command that permits it.
+	ReasonFencingNotPermitted = "FencingNotPermitted"
+	// ReasonPolicyNotInstalled: the API server does not have the policy on the Leases of members, or it
+	// does not apply in the namespace. No Lease is written until it does.
+	ReasonPolicyNotInstalled = "PolicyNotInstalled"
 	// ReasonSecretMissing: a Secret of spec.TLS or spec.application does not exist.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonForeignObject: an object with a required name belongs to another owner.
@@ -328,6 +345,8 @@ const (
 	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
 	// policy reverted it. It is retried within 10 minutes.
 	EventWriteUndone = "WriteUndone"
+	// EventFenced: the Lease of a member was not renewed in time, so that it is not primary any more.
+	EventFenced = "Fenced"
 	// EventOverrideUsed: an order was executed: an annotation, which was removed, or
 	// spec.switchoverTo or spec.seedFrom.
 	EventOverrideUsed = "OverrideUsed"

@@ -245,6 +245,14 @@ type Grant struct {
 	// Confirmed is true after the member has been observed running as primary.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
+	// LeaseEpoch is the number of the assignment of the member's Lease with which the grant is used.
+	// It is 0 if the pod has no Lease.
+	// +optional
+	LeaseEpoch int64 `json:"leaseEpoch,omitempty"`
+	// LeaseRenewed is true if process 1 of the member has renewed the Lease in this assignment. If
+	// the Lease expires, the container has ended.
+	// +optional
+	LeaseRenewed bool `json:"leaseRenewed,omitempty"`
 }
 
 // RunningCommand is a command that was started and whose end has not been observed.

@@ -266,6 +266,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Application",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:application"},order=31
 	Application *ApplicationPolicy `json:"application,omitempty"`
 
+	// Fencing specifies what happens when the node of a primary cannot be reached. Defaults to mode
+	// Proof.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Fencing",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:fencing"},order=32
+	Fencing *FencingPolicy `json:"fencing,omitempty"`
+
 	// DeletionProtection makes the API server refuse the deletion of this object until it is set to
 	// false. The deletion of the namespace is not refused. Defaults to false.
 	// +optional

@@ -71,6 +71,8 @@ type Commands interface {
 	// Send starts a command. It returns false if another command runs in the pod, or if this process is
 	// shutting down.
 	Send(owner types.NamespacedName, c podexec.Command) bool
+	// NotSent records that a command was not sent, although the object has recorded it.
+	NotSent(owner types.NamespacedName, c podexec.Command, why string)
 }
 
 // ErrNotBegun is the error for a command that was not started.
@@ -140,10 +142,11 @@ func has(chain Chain, verbs ...Verb) bool {
 // runChain runs the actions of a chain until one fails.
 func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain Chain) []Outcome {
 	var outcomes []Outcome
-	for _, a := range chain {
+	for i, a := range chain {
 		answer, err := r.do(ctx, key, a)
 		outcomes = append(outcomes, Outcome{Action: a, Answer: answer, Err: err})
 		if err != nil {
+			r.noteNotSent(key, chain[:i], chain[i+1:], err)
 			return outcomes
 		}
 		level := 0
@@ -153,6 +156,19 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 		log.FromContext(ctx).V(level).Info("acted", "action", a.String())
 	}
 	return outcomes
+}
+
+// noteNotSent records that the commands among the actions left were not sent, if the object has recorded them: one of
+// the actions done has written its status.
+func (r *Runner) noteNotSent(key types.NamespacedName, done, left Chain, err error) {
+	if !has(done, PatchStatus) {
+		return
+	}
+	for _, a := range left {
+		if a.Verb == Exec {
+			r.Commands.NotSent(key, *a.Command, err.Error())
+		}
+	}
 }
 
 // peerOf returns whose turns a write takes. Objects that are created and deleted have turns of their own in

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -271,8 +272,12 @@ func TestThePlanIsNotChanged(t *testing.T) {
 
 // sender is a fake Board that records commands.
 type sender struct {
-	busy bool
-	sent []string
+	busy          bool
+	sent, notSent []string
+}
+
+func (s *sender) NotSent(_ types.NamespacedName, c podexec.Command, why string) {
+	s.notSent = append(s.notSent, c.Name+": "+why)
 }
 
 func (s *sender) Send(owner types.NamespacedName, c podexec.Command) bool {
@@ -311,6 +316,27 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 		}
 		expect(t, r.name, d.run(Step{{record, command}}), r.ending...)
 		expect(t, r.name+": sent commands", r.board.sent, r.sent...)
+	}
+}
+
+func TestACommandIsNotSentAfterAFailedWrite(t *testing.T) {
+	record := Action{Verb: PatchStatus, Object: pod("a"), From: pod("a"), Reason: "Record"}
+	lease := Action{Verb: Patch, Object: pod("b"), From: pod("b"), Unchanged: true, Reason: "Lease"}
+	command := Action{Verb: Exec, Object: pod("a"), Command: &podexec.Command{Name: "seed"}, Reason: "Seed"}
+	d, board := newDesk(interceptor.Funcs{}, pod("a")), &sender{}
+	d.Commands = board
+	if err := d.Live.Get(context.Background(), client.ObjectKeyFromObject(record.Object), record.From); err != nil {
+		t.Fatal(err)
+	}
+	record.Object = record.From.DeepCopyObject().(client.Object)
+	d.run(Step{{record, lease, command}})
+	if len(board.sent) != 0 || len(board.notSent) != 1 || !strings.HasPrefix(board.notSent[0], "seed: patch pod b") {
+		t.Errorf("sent %q, not sent %q", board.sent, board.notSent)
+	}
+	board.notSent = nil
+	d.run(Step{{lease, command}}) // nothing was recorded
+	if len(board.notSent) != 0 {
+		t.Errorf("without a record, not sent is %q", board.notSent)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // Board runs commands in the background: one at a time in each pod, and at most maxRunning in this
@@ -97,6 +99,22 @@ func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	ctx := b.root
 	b.running.Go(func() { b.run(ctx, owner, d, c, t) })
 	return true
+}
+
+// NotSent stores the result of a command that was not sent, although its owner has recorded it. It has no effect if
+// another command runs in the pod.
+func (b *Board) NotSent(owner types.NamespacedName, c Command, why string) {
+	b.mu.Lock()
+	d := b.desk(owner, c.UID)
+	isFree, now := d.running == nil, time.Now()
+	if isFree {
+		c.Argv = nil
+		d.results[c.Name] = Result{Command: c, Outcome: Unknown, Why: excerpt.Of(why, maxWhy), Began: now, Ended: now}
+	}
+	b.mu.Unlock()
+	if isFree {
+		b.Woken(owner)
+	}
 }
 
 // room returns the places that the commands of this Board use.

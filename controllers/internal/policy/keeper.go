@@ -99,6 +99,16 @@ func Deny(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.Validating
 	}}
 }
 
+// Limit limits a binding to the watched namespaces, if there are any.
+func Limit(binding *admissionv1.ValidatingAdmissionPolicyBinding, own string, watched []string) {
+	if len(watched) > 0 {
+		binding.Spec.MatchResources = &admissionv1.MatchResources{
+			NamespaceSelector: Namespaces(own, watched),
+			ObjectSelector:    &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		}
+	}
+}
+
 // owners returns owner references to the existing CRDs. It returns an error if none exists.
 func (k Keeper) owners(ctx context.Context, names []string) (all []metav1.OwnerReference, err error) {
 	var missing error

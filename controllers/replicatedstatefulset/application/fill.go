@@ -52,11 +52,12 @@ func Fill(set *v1alpha1.ReplicatedStatefulSet) {
 	}
 }
 
-// Filled returns a set without spec.application that behaves the same.
+// Filled returns a set without spec.application that behaves the same. Process 1 of its members has the flags of
+// spec.fencing, which is removed as well.
 func Filled(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
 	set = set.DeepCopy()
 	Fill(set)
-	set.Spec.Application = nil
+	set.Spec.Application, set.Spec.Fencing = nil, nil
 	return set
 }
 
@@ -97,7 +98,7 @@ const startArgument = "--start=$(RSS_CREATED).$(RSS_EPOCH)"
 // agent sets process 1 of the container, and how the agent comes into the pod.
 func (f *filling) agent(name string) {
 	if len(f.main.Command) == 0 {
-		f.main.Command = []string{agentInPod, name, "idle"}
+		f.main.Command = f.process1(name)
 	}
 	agent := f.set.Status.Agent
 	if agent == nil {

@@ -51,7 +51,8 @@ func TestFilledSets(t *testing.T) {
 		"mariadb-galera.yaml": fixture.MariaDBGalera(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.MariaDBGalera = &v1alpha1.MariaDBGaleraPolicy{Settings: map[string]string{"gcache.size": "256M"}}
 		}),
-		"redis.yaml": fixture.Redis(),
+		"postgresql-fenced.yaml": fixture.PostgreSQL(byLease(20)),
+		"redis.yaml":             fixture.Redis(),
 		"redis-options.yaml": fixture.Redis(func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Application.Redis = &v1alpha1.RedisPolicy{MinReplicasToWrite: 1, Settings: map[string]string{"maxmemory": "1gb"}}
 			s.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{Member: &v1alpha1.MemberTLS{ServerSecret: "cert"}}}

@@ -18,15 +18,15 @@ import (
 // of the pod template that spec and spec.pod do not have.
 func Validate(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) field.ErrorList {
 	spec := &set.Spec
+	errs := validateFencing(spec)
 	if spec.Application == nil {
-		return nil
+		return errs
 	}
 	at := field.NewPath("spec", "application")
 	validate, ok := validations[spec.Application.Type]
 	if !ok {
 		return field.ErrorList{field.NotSupported(at.Child("type"), spec.Application.Type, slices.Sorted(maps.Keys(validations)))}
 	}
-	var errs field.ErrorList
 	if p := ptr.Deref(spec.Primaries, 1); p > 1 && hasOnePrimary(spec.Application.Type) {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "primaries"), p, string(spec.Application.Type)+" has one primary; set it to 1, or remove it"))
 	}
@@ -130,6 +130,9 @@ func Warnings(set *v1alpha1.ReplicatedStatefulSet) (texts []string) {
 	}
 	if o := set.Spec.Application.Redis; o != nil {
 		warn("redis.minReplicasToWrite", o.MinReplicasToWrite, "writes are refused")
+	}
+	if FencedByLease(set) && replicas == 1 {
+		texts = append(texts, "spec.replicas is 1: no other member can become primary when the Lease of spec.fencing expires; set replicas to 2 or more, or spec.fencing.mode to Proof")
 	}
 	if t := set.Spec.Application.Type; !hasOnePrimary(t) && replicas > 0 && replicas%2 == 0 {
 		texts = append(texts, fmt.Sprintf("spec.replicas is %d: %d members of %s survive the loss of as many members as %d; set an odd number", replicas, replicas, t, replicas-1))

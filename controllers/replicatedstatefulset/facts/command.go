@@ -9,6 +9,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -22,7 +24,8 @@ func (f *Facts) Peers() (names []string) {
 
 // Command returns a command for a member, with an epoch and the names of the primaries as
 // arguments. If the spec has no command of that name, it runs the program of the command named by
-// instead. For example, if there is no seed, it runs that of primary.
+// instead. For example, if there is no seed, it runs that of primary. A start as primary of a member
+// with a Lease begins only with the next epoch of the Lease.
 func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.Command {
 	configured, ok := f.Set.Spec.Pod.Commands[name]
 	if !ok {
@@ -32,6 +35,10 @@ func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.C
 	if name == v1alpha1.CommandSequence {
 		keep = spec.MaxSequence
 	}
+	argv := append(spec.WithEpoch(configured.Command, f.Set.CreationTimestamp, epoch), f.Peers()...)
+	if spec.StartsPrimary(name) && m.IsLeased() {
+		argv = application.Fenced(children.AgentOf(m.Pod, m.CommandsIn), f.Observed.LeaseEpoch(m.Identity()), argv)
+	}
 	return &podexec.Command{
 		Name:        name,
 		Keep:        keep,
@@ -39,7 +46,7 @@ func (f *Facts) Command(m *Member, name, instead string, epoch int64) *podexec.C
 		UID:         m.Pod.UID,
 		Container:   m.CommandsIn,
 		ContainerID: m.Running(),
-		Argv:        append(spec.WithEpoch(configured.Command, f.Set.CreationTimestamp, epoch), f.Peers()...),
+		Argv:        argv,
 		Timeout:     spec.TimeoutOf(configured),
 	}
 }

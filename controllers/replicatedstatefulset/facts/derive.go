@@ -39,7 +39,8 @@ func Derive(w *World) *Facts {
 
 // observe returns the part of the world by which the record is updated. It runs after setPodFacts.
 func (f *Facts) observe() *record.Observed {
-	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), WantedPrimaries: f.WantedPrimaries()}
+	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), WantedPrimaries: f.WantedPrimaries(),
+		Leases: f.leases()}
 	for _, m := range f.Members {
 		o.Members = append(o.Members, m.observed())
 	}

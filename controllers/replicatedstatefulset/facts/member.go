@@ -191,6 +191,7 @@ func (m *Member) observed() record.ObservedMember {
 		NodeUnreachable: m.NodeUnreachable(),
 		Down:            m.Down(),
 		UpToDate:        m.UpToDate,
+		Leased:          m.IsLeased(),
 		StartedAt:       m.startedAt(),
 		Containers:      m.Pod.Status.ContainerStatuses,
 		Results:         m.Results,

@@ -12,6 +12,8 @@ const (
 	ReasonChild    = "Child"    // creates or repairs a child
 	ReasonForeign  = "Foreign"  // removes our labels from a pod that is not a member
 	ReasonAgent    = "Agent"    // stores the agent for the pods of spec.application
+	ReasonLease    = "Lease"    // writes the Lease of a member, or the rights on it
+	ReasonExpired  = "Expired"  // takes over the Lease of a member that has not been renewed
 	ReasonBudget   = "Budget"   // closes the budget for a handover
 	ReasonTemplate = "Template" // changes the StatefulSet's template
 	ReasonScale    = "Scale"    // changes the StatefulSet's replicas

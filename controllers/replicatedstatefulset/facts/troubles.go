@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,7 +19,7 @@ import (
 // troubles are the checks for problems of a set, the most important first. Each returns its reason
 // and message, or nothing.
 var troubles = []func(*Facts) Notice{
-	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, agentUnknown, secretMissing, configMissing, writeRefused, podUndone,
+	invalidSpec, foreignObject, foreignPods, wrongConfiguration, fencingNotPermitted, nodeUnreachable, agentUnknown, secretMissing, configMissing, writeRefused, podUndone,
 	membersFailed, MembersUnresponsive, membersDegraded, tooManyPrimaries,
 }
 
@@ -90,6 +91,20 @@ func (w *World) Foreign() (described string, child metav1.Object) {
 			return "PodDisruptionBudget " + b.Name, b
 		}
 	}
+	return w.foreignFencing()
+}
+
+// foreignFencing returns the same for a Lease of a member, and for the rights on it.
+func (w *World) foreignFencing() (described string, child metav1.Object) {
+	f := &w.Fencing
+	switch {
+	case f.Foreign != nil:
+		return "Lease " + f.Foreign.Name, f.Foreign
+	case f.Role != nil && !w.Ours(f.Role):
+		return "Role " + f.Role.Name, f.Role
+	case f.RoleBinding != nil && !w.Ours(f.RoleBinding):
+		return "RoleBinding " + f.RoleBinding.Name, f.RoleBinding
+	}
 	return "", nil
 }
 
@@ -120,10 +135,21 @@ func nodeUnreachable(f *Facts) Notice {
 			"Another member takes over when the Node has been missing for %s; if its machine is still running, power it off",
 			m.Name(), m.Pod.Spec.NodeName, spec.FenceAfter)}
 	}
+	if f.GrantThatExpires(m) != nil {
+		return Notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which is unreachable. Another member takes over when %s has not renewed its Lease for %s",
+			m.Name(), m.Pod.Spec.NodeName, m.Name(), m.LeaseDuration())}
+	}
 	return Notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which is unreachable, and no other member takes over until it has stopped. "+
 		"If the machine is off, mark the Node as out of service: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 		m.Name(), m.Pod.Spec.NodeName, m.Pod.Spec.NodeName)}
 }
+
+// NeedsFencing reports whether a member that may be primary on an unreachable Node has no Lease that expires.
+func NeedsFencing(f *Facts) bool {
+	return slices.ContainsFunc(f.Members, func(m *Member) bool { return m.OutOfReach() && f.GrantThatExpires(m) == nil })
+}
+
+func fencingNotPermitted(f *Facts) Notice { return f.Fencing.Problem }
 
 func secretMissing(f *Facts) Notice {
 	if len(f.MissingSecrets) == 0 {

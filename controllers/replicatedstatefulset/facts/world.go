@@ -79,6 +79,8 @@ type World struct {
 	// unknown, and WhyNoAgent states why. The pods have that of status.agent.
 	Agent      v1alpha1.AgentStatus
 	WhyNoAgent string
+	// Fencing has the Leases of the members.
+	Fencing fencingFacts
 	// MissingSecrets are the Secrets of spec.TLS and spec.application that do not exist.
 	MissingSecrets []string
 	// LossAt is when this process last saw a grant disappear, or first saw the set. Sequences of
@@ -162,6 +164,9 @@ type Member struct {
 	UnansweredOnRecord bool
 	// ResizeRefused is the last resize of the pod that the API server refused.
 	ResizeRefused RefusedResize
+	// FencedSince is when this process first saw that the container counts as ended with its Lease although
+	// the kubelet reports that it runs. It is zero otherwise.
+	FencedSince time.Time
 	// Touched is when this process last saw a change of the pod's container or readiness.
 	Touched time.Time
 

@@ -7,6 +7,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/application"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
@@ -45,6 +46,9 @@ func CutPod(obj any) (any, error) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		kept := corev1.Container{Name: c.Name}
+		if application.LeaseDuration(c) > 0 {
+			kept.Command, cut.Spec.ServiceAccountName = c.Command, pod.Spec.ServiceAccountName
+		}
 		if children.Sleeps(c) {
 			kept.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: c.Lifecycle.PreStop.Sleep}}
 		}

@@ -140,6 +140,7 @@ func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Ti
 // that the status of the object records for the new container.
 func (s *Seen) resetForContainer(m *facts.Member, recorded []v1alpha1.Unanswered) {
 	s.missed, s.askedAt, s.unansweredOnRecord = 0, time.Time{}, false
+	s.Said = map[string]podexec.Result{} // also if the same container is reported again
 	for _, r := range recorded {
 		if r.Pod == m.Name() && r.ContainerID == m.Running() {
 			s.askedAt, s.unansweredOnRecord = r.Since.Time, true

@@ -38,6 +38,15 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	if err := r.readMembers(ctx, w, from); err != nil {
 		return nil, err
 	}
+	if err := r.readLeases(ctx, w, from); err != nil {
+		return nil, err
+	}
+	if newer, err := r.newer(ctx, w, from); err != nil || newer != nil {
+		if err != nil {
+			return nil, err
+		}
+		return r.Observe(ctx, newer, from)
+	}
 	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err
 	}
@@ -137,7 +146,7 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 		busy, results := r.Board.Of(key, pod.UID)
 		m.Busy, m.EvictionAt = busy, r.Book.RequestedAt(pod.UID)
 		for _, result := range results {
-			m.Results[result.Name] = result
+			m.Results[result.Name] = notBegun(m, result)
 		}
 		if m.Node, err = r.ReadNode(ctx, w, m, from); err != nil {
 			return err

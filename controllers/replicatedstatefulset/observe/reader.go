@@ -14,9 +14,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 )
@@ -42,6 +44,12 @@ type Reader struct {
 	ImageVolumes *nodestate.ImageVolumes
 	// Lease reports whether this process leads, and in which time it could observe the cluster.
 	Lease *leadership.Lease
+	// Leases watches the Leases of members. If it is nil, only passes read them.
+	Leases *leasewatch.Watch
+	// Policy checks the policy on the Leases of members. If it is nil, the policy is not checked.
+	Policy *policy.Checker
+	// Namespace is the operator's own namespace, for messages.
+	Namespace string
 
 	// memory has the memory of each set. See MemoryOf.
 	memory memory.Of[Remembered]
@@ -88,6 +96,10 @@ type Remembered struct {
 	// It is zero if there is none. A new process starts the batching window again.
 	configSince time.Time
 	causes      KnownCauses
+	// leases are the versions of the Leases, by name. rightsReadAt is when the rights on them were read last.
+	leases       map[string]*leasewatch.Sighting
+	fenced       map[types.UID]fencedContainer // by pod
+	rightsReadAt time.Time
 }
 
 // hasNoRules reports whether the ConfigMaps of spec.ruleSelector have not been read yet.

@@ -14,6 +14,7 @@ import (
 //   - This process saw it end, or knows that it was not sent.
 //   - A later status command shows its effect (proves).
 //   - Its container has ended, and it cannot have reached the replacement (mayReachNext).
+//   - It starts a primary, and the Lease of its grant does not name the pod any more (isRevoked).
 //
 // A command that ended with 0 must also be confirmed by status, because exec may return 0 for a
 // process that still runs (kubernetes#73056). Until then it counts as running. If status
@@ -64,6 +65,9 @@ func (r *Record) endCommands(o *Observed) {
 // outcome is unknown, or a start ended with 0 and made no primary.
 func (r *Record) isOver(e Ending) bool {
 	switch {
+	case r.endsWithLease(e):
+		r.addEvent(v1alpha1.EventCommandEnded, "%s of %s ended with its Lease", e.Name, e.Pod)
+		return true
 	case e.neverBegan():
 		r.addEvent(
 			v1alpha1.EventCommandNotSent,
@@ -88,6 +92,17 @@ func (r *Record) isOver(e Ending) bool {
 	}
 	r.addEvent(v1alpha1.EventCommandEnded, "%s of %s ended with its container", e.Name, e.Pod)
 	return true
+}
+
+// endsWithLease reports whether a start can begin no more, and what it has started has ended, because its Lease
+// does not name the pod any more. If the end of the command is known, its result counts instead.
+func (r *Record) endsWithLease(e Ending) bool {
+	isKnown := e.endIsKnown && !e.unconfirmed()
+	if isKnown || !spec.StartsPrimary(e.Name) {
+		return false
+	}
+	g := r.grantOf(e.RunningCommand)
+	return g != nil && e.observed.isRevoked(g)
 }
 
 // isEndOf reports whether the result belongs to the command and has a known end.

@@ -15,6 +15,7 @@ func (r *Record) endGrants(o *Observed) {
 	for i := range r.Granted {
 		g := &r.Granted[i]
 		why := r.whyRevoked(o, g)
+		g.LeaseRenewed = g.LeaseRenewed || o.isRenewed(g)
 		if why == "" {
 			left = append(left, *g)
 			continue
@@ -34,6 +35,8 @@ func (r *Record) whyRevoked(o *Observed, g *v1alpha1.Grant) string {
 	const ended = "its container has ended"
 	m := o.byUID(g.UID)
 	switch {
+	case o.isRevoked(g):
+		return "its Lease does not name it any more"
 	case r.startsIn(g):
 		return "" // a start with an unknown outcome may still take effect
 	case m == nil || m.Stopped:
@@ -85,16 +88,20 @@ func (r *Record) grantPrimaries(o *Observed) {
 			r.Granted = append(r.Granted, NewGrant(m.Identity, r.Epoch, o.Now))
 			r.addEvent(v1alpha1.EventRoleChanged, "%s was found running as primary", m.Name)
 		}
-		r.confirm(m.Identity)
+		r.confirm(o, m.Identity)
 	}
 }
 
-// confirm marks the grant of a member that was seen running as primary.
-func (r *Record) confirm(m Identity) {
+// confirm marks the grant of a member that was seen running as primary. If it was added while the Leases were not
+// read, it gets its epoch now.
+func (r *Record) confirm(o *Observed, m Identity) {
 	for i := range r.Granted {
 		g := &r.Granted[i]
 		if g.UID == m.PodUID && g.ContainerID == m.Container {
 			g.Confirmed = true
+			if g.LeaseEpoch == 0 {
+				g.LeaseEpoch = o.LeaseEpoch(m)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -25,6 +26,8 @@ type Observed struct {
 	// Wanted is the wanted number of members, and WantedPrimaries that of primaries.
 	Wanted, WantedPrimaries int
 	Members                 []ObservedMember
+	// Leases are those of the members, by the name of the pod. It is nil if they were not read.
+	Leases map[string]Lease
 }
 
 // ObservedMember is one member as a pass has read it.
@@ -36,8 +39,8 @@ type ObservedMember struct {
 	// Terminating is true if the pod is being deleted, NodeUnreachable if its Node is not ready,
 	// and Down if the container in which commands run does not run.
 	Terminating, NodeUnreachable, Down bool
-	// UpToDate is true if the pod has the current template.
-	UpToDate bool
+	// UpToDate is true if the pod has the current template. Leased is true if the member has a Lease.
+	UpToDate, Leased bool
 	// StartedAt is when the running container started.
 	StartedAt time.Time
 	// Containers are the statuses of all containers of the pod. Newest is the ID of the newest
@@ -136,4 +139,46 @@ func (o *Observed) formerEpoch() int64 {
 		return 0
 	}
 	return o.Now.Unix()
+}
+
+// Lease is the Lease of a member.
+type Lease struct {
+	// Epoch is the number of times that it was assigned.
+	Epoch int64
+	// Holder is the holderIdentity of a pod. It is "" if it names none.
+	Holder string
+	// Renewed is true if process 1 has renewed it since it was assigned.
+	Renewed bool
+}
+
+// holds reports whether the Lease names the pod of a grant.
+func (l Lease) holds(g *v1alpha1.Grant) bool { return l.Holder == fencing.IdentityOf(g.Pod, g.UID) }
+
+// LeaseEpoch returns the epoch of the Lease with which a member gets a grant. It is 0 if the member has no Lease, or
+// if the Leases were not read.
+func (o *Observed) LeaseEpoch(m Identity) int64 {
+	member := o.byUID(m.PodUID)
+	if o.Leases == nil || member == nil || !member.Leased {
+		return 0
+	}
+	return o.Leases[m.Name].Epoch + 1
+}
+
+// isRevoked reports whether a grant has ended with its Lease: the Lease has its epoch and does not name the pod, or
+// it has a higher epoch. Then no start with this grant can begin any more.
+func (o *Observed) isRevoked(g *v1alpha1.Grant) bool {
+	l, exists := o.Leases[g.Pod]
+	switch {
+	case !exists, g.LeaseEpoch == 0, l.Epoch < g.LeaseEpoch:
+		return false
+	case l.Epoch > g.LeaseEpoch:
+		return true
+	}
+	return !l.holds(g)
+}
+
+// isRenewed reports whether process 1 has renewed the Lease with the epoch of the grant.
+func (o *Observed) isRenewed(g *v1alpha1.Grant) bool {
+	l := o.Leases[g.Pod]
+	return l.Renewed && g.LeaseEpoch > 0 && l.Epoch == g.LeaseEpoch && l.holds(g)
 }

@@ -132,6 +132,16 @@ func (r *Record) stateOf(o *Observed, m *ObservedMember) State {
 	return o.StateOf(m, CommandOf(r.Commands, m.PodUID))
 }
 
+// grantOf returns the grant with which a command may make a primary. It returns nil if there is none.
+func (r *Record) grantOf(c *v1alpha1.RunningCommand) *v1alpha1.Grant {
+	for i := range r.Granted {
+		if g := &r.Granted[i]; g.UID == c.UID && g.ContainerID == c.ContainerID {
+			return g
+		}
+	}
+	return nil
+}
+
 // GrantsName reports whether a pod of that name may be primary.
 func (r *Record) GrantsName(pod string) bool {
 	return slices.ContainsFunc(r.Granted, func(g v1alpha1.Grant) bool { return g.Pod == pod })

@@ -120,9 +120,9 @@ func (p *Plan) askSince(f *facts.Facts, q question) {
 }
 
 // Send is the only function that sends a mutating command. It adds the preceding actions, then the
-// record, bound to the version of the object that was read, and then the command. If the record
-// cannot be written, nothing is sent. If this process dies after the write, the next one knows that
-// the command may have been sent.
+// record, bound to the version of the object that was read, then, for a start as primary, the Lease of
+// the member, and then the command. If the record or the Lease cannot be written, nothing is sent. If
+// this process dies after the write, the next one knows that the command may have been sent.
 func (p *Plan) Send(f *facts.Facts, m *facts.Member, name, instead, detail string, before ...action.Action) {
 	if p.Asked[m.Name()] || !canTakeCommand(m) {
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "waiting for a command in "+m.Name())
@@ -142,22 +142,28 @@ func (p *Plan) Send(f *facts.Facts, m *facts.Member, name, instead, detail strin
 		)
 		return
 	}
+	why := p.whyNoLease(f, m)
+	if spec.StartsPrimary(name) && why != "" {
+		p.WaitFor(v1alpha1.ReasonStarting, fmt.Sprintf("cannot start %s as primary: %s", m.Name(), why))
+		return
+	}
 	if p.writesRecord {
 		return // one record per pass: a second write would be bound to an outdated version
 	}
 	p.writesRecord = true
 	c := f.Command(m, name, instead, p.Record.EpochOf(name))
 	c.Decided, c.Proven, c.Within = f.Now.Truncate(time.Microsecond), p.proven, beginWithin(&f.Clock, m, name)
-	chain := append(slices.Clone(action.Chain(before)),
-		store(f.World, p.withCommand(f, m, c), facts.ReasonOf(name), detail),
-		action.Action{
-			Verb:    action.Exec,
-			Object:  m.Pod,
-			Command: c,
-			Reason:  facts.ReasonOf(name),
-			Detail:  withPeers(f.Peers()),
-		})
-	p.Do(chain)
+	chain := append(slices.Clone(action.Chain(before)), store(f.World, p.withCommand(f, m, c), facts.ReasonOf(name), detail))
+	if spec.StartsPrimary(name) && m.IsLeased() {
+		chain = append(chain, assignLease(f, m, f.Observed.LeaseEpoch(m.Identity())))
+	}
+	p.Do(append(chain, action.Action{
+		Verb:    action.Exec,
+		Object:  m.Pod,
+		Command: c,
+		Reason:  facts.ReasonOf(name),
+		Detail:  withPeers(f.Peers()),
+	}))
 }
 
 // canTakeCommand reports whether a command can be sent to the member and none is pending in its
@@ -193,7 +199,7 @@ func (p *Plan) withCommand(f *facts.Facts, m *facts.Member, c *podexec.Command) 
 	}
 	r.Epoch = r.EpochOf(c.Name)
 	g := record.NewGrant(m.Identity(), r.Epoch, f.Now)
-	g.BeginWithin = within
+	g.BeginWithin, g.LeaseEpoch = within, f.Observed.LeaseEpoch(m.Identity())
 	r.Granted = append(slices.Clone(r.Granted), g)
 	return r
 }

@@ -191,7 +191,8 @@ func Unprotect(m *facts.Member) action.Action {
 	}
 }
 
-// deleteFenced deletes pods whose machine is off, because their kubelet would start them again. The
+// deleteFenced deletes pods whose machine is off, because their kubelet would start them again, and those that are
+// frozen. The
 // control plane does the same, except for pods that tolerate the taint.
 func deleteFenced(f *facts.Facts, p *Plan) {
 	if f.Invalid != "" {
@@ -200,6 +201,9 @@ func deleteFenced(f *facts.Facts, p *Plan) {
 	for _, m := range f.Members {
 		if m.PoweredOff && !m.Terminating() && m.WhyForeign == "" {
 			p.Do(deletePod(m, facts.ReasonFenced, "its Node "+m.Pod.Spec.NodeName+" is out of service"))
+		}
+		if f.IsFrozen(m) {
+			p.Do(deletePod(m, facts.ReasonFenced, "it did not renew its Lease, and the kubelet still reports that it runs"))
 		}
 	}
 }

@@ -47,8 +47,8 @@ func pinAgent(f *facts.Facts, p *Plan) {
 	p.Do(action.Chain{pin})
 }
 
-// sameGrants reports whether two lists contain the same grants. It ignores Confirmed, which is only
-// informative.
+// sameGrants reports whether two lists contain the same grants. It ignores Confirmed, which can be observed again
+// at any time.
 func sameGrants(a, b []v1alpha1.Grant) bool {
 	return slices.EqualFunc(a, b, func(x, y v1alpha1.Grant) bool {
 		x.Confirmed = y.Confirmed

@@ -80,6 +80,8 @@ const (
 	TrialPause = 30 * time.Second
 	// FenceAfter* is how long a Node must be missing before its machine counts as off.
 	FenceAfter = time.Minute
+	// FencedFor* is how long a kubelet may report that a container runs that has ended with its Lease.
+	FencedFor = time.Minute
 	// ResizeWithin* is how long the kubelet may take to resize a pod before the pod is recreated.
 	// It covers a Node that has no room now.
 	ResizeWithin = 5 * time.Minute

@@ -148,6 +148,8 @@ func (r *Reporter) Emit(p *rules.Plan, o *action.Outcome) {
 		if o.Verb == action.PatchStatus && p.Uncompared != "" {
 			r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventPrimaryNotCompared, "Promote", "%s", p.Uncompared)
 		}
+	case facts.ReasonExpired:
+		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventFenced, "TakeOver", "took over Lease %s: %s", o.Object.GetName(), o.Detail)
 	case facts.ReasonResized:
 		r.event(
 			w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Resize",

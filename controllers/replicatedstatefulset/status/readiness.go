@@ -16,7 +16,7 @@ var Effects = kstatus.Effects{
 	v1alpha1.ReasonInvalidSpec:      kstatus.NeedsPerson,
 	v1alpha1.ReasonForeignObject:    kstatus.NeedsPerson,
 	v1alpha1.ReasonForeignPods:      kstatus.NeedsPerson, // one has the name of a member
-	v1alpha1.ReasonNodeUnreachable:  kstatus.NeedsPerson,
+	v1alpha1.ReasonNodeUnreachable:  kstatus.Passes,      // if the member has a Lease
 	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server rejected a valid request
 	v1alpha1.ReasonNotServing:       kstatus.NeedsPerson,
 	v1alpha1.ReasonRulesUnfollowed:  kstatus.NeedsPerson,
@@ -30,12 +30,16 @@ var Effects = kstatus.Effects{
 	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // failed members are stopped or recreated
 	v1alpha1.ReasonMembersDegraded:  kstatus.Beside, // they run, and report that they are degraded
 
+	v1alpha1.ReasonFencingNotPermitted: kstatus.NeedsPerson,
+	v1alpha1.ReasonPolicyNotInstalled:  kstatus.Passes, // the installer creates it within seconds
+
 	v1alpha1.ReasonMembersCannotStart: kstatus.Passes, // a scheduling gate may open, or a Node return
 }
 
 // lastingReasons are the reasons that need manual intervention only if the function returns true.
 var lastingReasons = map[string]func(*facts.Facts) bool{
 	v1alpha1.ReasonMembersFailed:   failsPermanently,
+	v1alpha1.ReasonNodeUnreachable: facts.NeedsFencing,
 	v1alpha1.ReasonMembersDegraded: func(f *facts.Facts) bool { return facts.MembersUnresponsive(f).Reason != "" },
 
 	v1alpha1.ReasonMembersCannotStart: needsInterventionToStart,

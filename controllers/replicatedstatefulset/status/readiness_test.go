@@ -28,6 +28,9 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 	invalid := fixture.With(func(w *facts.World) {
 		w.Invalid = "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it"
 	})
+	notPermitted := fixture.With(func(w *facts.World) {
+		w.Fencing.Problem = facts.Notice{Reason: v1alpha1.ReasonFencingNotPermitted, Message: "fencing by a Lease is not permitted"}
+	})
 	newerAway := []fixture.Thing{fixture.Pod(0).Idle().Sequence("3"), fixture.Pod(1).Idle().Sequence("9"), fixture.RecordedSequence("rss-db-2", "10"), shown("")}
 	return map[golden.Situation]*facts.World{
 		{Sentence: "the set is healthy", Kstatus: current}:                                                two(fixture.Pod(0).Primary(), follower()),
@@ -46,6 +49,8 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 		{Sentence: "the primary has not been Ready for minutes", Kstatus: failed}:                         two(fixture.Pod(0).Primary().Unready(2*time.Minute), follower()),
 		{Sentence: "the node of the only member is unreachable", Kstatus: failed}:                         fixture.WorldOf(fixture.SetOf(1, 1), fixture.Pod(0).WithGranted().OnNode(fixture.Off), shown("rss-db-0")),
 		{Sentence: "the node of the primary is unreachable", Kstatus: failed}:                             two(fixture.Pod(0).WithGranted().OnNode(fixture.Off), fixture.Pod(1).Secondary(), shown("rss-db-0")),
+		{Sentence: "the node of a primary with a Lease is unreachable", Kstatus: moving}:                  two(fixture.Pod(0).Leased(4).Holds(time.Second).Renewed().WithGranted().InEpoch(4).OnNode(fixture.Off), fixture.Pod(1).Leased(0).Secondary(), shown("rss-db-0")),
+		{Sentence: "fencing by a Lease is not permitted", Kstatus: failed}:                                two(fixture.Pod(0).Primary(), follower(), notPermitted),
 		{Sentence: "the newest copy is missing", Kstatus: failed}:                                         two(newerAway...),
 		{Sentence: "the newest copy is unknown", Kstatus: failed}:                                         two(fixture.Pod(0).Idle().Sequence("x"), fixture.Pod(1).Idle().Sequence("8")),
 		{Sentence: "the newest copy cannot be started", Kstatus: failed}:                                  two(fixture.Pod(0).Idle().Sequence("9").Failures(1, "seed", 3, false), fixture.Pod(1).Idle().Sequence("8")),

@@ -11,7 +11,7 @@ import (
 // Requester returns the rights that the requester of a ReplicatedStatefulSet needs. All Secrets
 // that the object names are mounted in its pods, or a condition reveals whether they exist.
 func Requester() requester.Kind {
-	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy", "application"}
+	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity", "chaosLevel", "updateStrategy", "application", "fencing"}
 	roles := []string{"primaries", "paused", "seeding", "failureThreshold", "failureWindow", "failover", "evictionPolicy", "evictionTimeout", "reconcileInterval", "minReadySeconds"}
 	const follows = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
 	followed := []string{"pod", "secrets", "TLS", "application", "updateOnEnvChange"}
@@ -29,6 +29,8 @@ func Requester() requester.Kind {
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: followed, If: follows},
 		{Verb: "create", Resource: "services", Does: "creates Services", Fields: []string{"servicePorts"}},
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "creates PodDisruptionBudgets", Fields: []string{"podDisruptionBudget"}},
+		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Does: "lets its pods write Leases", Fields: []string{"fencing"},
+			If: `has(spec.fencing) && has(spec.fencing.mode) && spec.fencing.mode == "` + string(v1alpha1.FencingLease) + `"`},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands", Fields: []string{"maintenance", "seedFrom", "switchoverTo"},
 			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
 		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,

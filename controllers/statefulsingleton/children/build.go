@@ -72,6 +72,11 @@ func SignalVolume() corev1.Volume {
 	}}}
 }
 
+// podField returns a file with a field of the pod.
+func podField(path, fieldPath string) corev1.DownwardAPIVolumeFile {
+	return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: fieldPath}}
+}
+
 const (
 	grantField = "metadata.annotations['" + v1.AnnotationGrant + "']"
 	uidField   = "metadata.uid"
@@ -318,13 +323,13 @@ var guardVariables = []admissionv1.Variable{
 	{Name: "matches", Expression: matchesCEL("variables.labels")},
 	{Name: "matched", Expression: matchesCEL("variables.oldLabels")},
 	{Name: "released", Expression: `has(params.metadata.deletionTimestamp) && !(has(params.metadata.finalizers) && ` + quoted(v1.FinalizerSingleton) + ` in params.metadata.finalizers)`},
-	{Name: "grant", Expression: annotationCEL("object", v1.AnnotationGrant)},
-	{Name: "oldGrant", Expression: annotationCEL("oldObject", v1.AnnotationGrant)},
-	{Name: "maker", Expression: annotationCEL("object", v1.AnnotationSingletonUID)},
-	{Name: "oldMaker", Expression: annotationCEL("oldObject", v1.AnnotationSingletonUID)},
+	{Name: "grant", Expression: policy.AnnotationCEL("object", v1.AnnotationGrant)},
+	{Name: "oldGrant", Expression: policy.AnnotationCEL("oldObject", v1.AnnotationGrant)},
+	{Name: "maker", Expression: policy.AnnotationCEL("object", v1.AnnotationSingletonUID)},
+	{Name: "oldMaker", Expression: policy.AnnotationCEL("oldObject", v1.AnnotationSingletonUID)},
 	{Name: "named", Expression: labelCEL("variables.labels", v1.LabelSingleton)},
 	{Name: "wasNamed", Expression: labelCEL("variables.oldLabels", v1.LabelSingleton)},
-	{Name: "mirror", Expression: annotationCEL("object", corev1.MirrorPodAnnotationKey) + ` != ""`},
+	{Name: "mirror", Expression: policy.AnnotationCEL("object", corev1.MirrorPodAnnotationKey) + ` != ""`},
 	{Name: "ended", Expression: `has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase in ["Succeeded", "Failed"] && ` +
 		`!(has(oldObject.metadata.finalizers) && ` + quoted(v1.FinalizerPod) + ` in oldObject.metadata.finalizers)`},
 	{Name: "signal", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, v.name == ` + quoted(v1.VolumeSignal) +
@@ -368,12 +373,6 @@ func matchesCEL(have string) string {
 		variables.asked.all(e, has(e.values) && size(e.values) > 0 ?
 			e.operator == "In" && ONE || e.operator == "NotIn" && !(ONE) :
 			e.operator == "Exists" && e.key in HAVE || e.operator == "DoesNotExist" && !(e.key in HAVE))`)
-}
-
-// annotationCEL returns the CEL expression of an annotation's value, or "".
-func annotationCEL(object, name string) string {
-	annotations := object + `.metadata.annotations`
-	return fmt.Sprintf(`(has(%[1]s) && %[2]q in %[1]s ? %[1]s[%[2]q] : "")`, annotations, name)
 }
 
 // labelCEL returns the CEL expression of a label's value, or "".
@@ -426,18 +425,8 @@ func BuildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 			ParameterNotFoundAction: ptr.To(admissionv1.AllowAction)},
 		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 	}}
-	limit(binding, namespace, watched)
+	policy.Limit(binding, namespace, watched)
 	return made, binding
-}
-
-// limit limits a binding to the watched namespaces.
-func limit(binding *admissionv1.ValidatingAdmissionPolicyBinding, namespace string, watched []string) {
-	if len(watched) > 0 {
-		binding.Spec.MatchResources = &admissionv1.MatchResources{
-			NamespaceSelector: policy.Namespaces(namespace, watched),
-			ObjectSelector:    &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
-		}
-	}
 }
 
 // isOperatorCEL is the CEL expression that the requester may update the status of StatefulSingletons.

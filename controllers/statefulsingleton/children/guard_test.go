@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	celgo "github.com/google/cel-go/cel"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,13 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/cel/environment"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -440,45 +435,9 @@ func damage(r *rand.Rand, p *corev1.Pod) {
 	}
 }
 
-// expression is an expression of the policy, for the compiler.
-type expression struct{ name, text string }
-
-func (e expression) GetName() string          { return e.name }
-func (e expression) GetExpression() string    { return e.text }
-func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
-
 // TestTheGuardCompilesInKubernetes130 checks that the oldest API server with such policies
 // accepts every expression.
 func TestTheGuardCompilesInKubernetes130(t *testing.T) {
 	policy, _ := children.BuildGuard("operator-system", nil)
-	compile130(t, &policy.Spec, true)
-}
-
-// compile130 checks the expressions of a policy, which has parameters or not.
-func compile130(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec, params bool) {
-	t.Helper()
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}
-	for _, v := range policy.Variables {
-		if result := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression}, options, environment.NewExpressions); result.Error != nil {
-			t.Errorf("variable %s: %v\n%s", v.Name, result.Error, v.Expression)
-		}
-	}
-	for i, v := range policy.Validations {
-		condition := &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
-		if result := compiler.CompileCELExpression(condition, options, environment.NewExpressions); result.Error != nil {
-			t.Errorf("validation %d: %v\n%s", i, result.Error, v.Expression)
-		}
-		if v.MessageExpression == "" {
-			continue
-		}
-		options := plugincel.OptionalVariableDeclarations{HasParams: params}
-		message := &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
-		if result := compiler.CompileCELExpression(message, options, environment.NewExpressions); result.Error != nil {
-			t.Errorf("message %d: %v\n%s", i, result.Error, v.MessageExpression)
-		}
-	}
+	policytest.Compile130(t, &policy.Spec, true)
 }

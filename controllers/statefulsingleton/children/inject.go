@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
@@ -38,7 +39,7 @@ func Inject(pod *corev1.Pod, s *v1.StatefulSingleton, around Surroundings) field
 	gate := gateVolume(pod, mode, around)
 	volumes := []corev1.Volume{SignalVolume(), gate}
 	if mode == gateLease {
-		volumes = append(volumes, FencingVolume())
+		volumes = append(volumes, fencing.Volume(v1.VolumeFencing))
 	}
 	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
 		return errs

@@ -2,7 +2,6 @@ package children
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
@@ -25,63 +25,25 @@ func LeaseName(object string) string { return object + leaseSuffix }
 
 const leaseSuffix = ".singleton"
 
-// Identity returns the holderIdentity of a pod in the Lease.
-func Identity(pod *corev1.Pod) string { return pod.Name + "_" + string(pod.UID) }
-
 // gateLease is mode Binary with the agent in place of the gate. It follows from spec.fencing, and is
 // not a value of spec.gateMode.
 const gateLease v1.GateMode = "Lease"
 
 const (
-	leaseFlag     = "--lease="
-	durationFlag  = "--duration="
 	leaseWords    = 5 // of the command before the program's
 	leaseProgram  = "run"
 	endOfFlags    = "--"
-	leaseDuration = "^" + durationFlag + "([1-9][0-9]|[1-5][0-9]{2}|600)s$" // spec.MinLeaseSeconds to spec.MaxLeaseSeconds
-
-	tokenFile     = "token"
-	tokenSeconds  = 3600
-	caConfigMap   = "kube-root-ca.crt" // Kubernetes creates it in each namespace
-	caFile        = "ca.crt"
-	fencingFiles  = 0o644
 	noLeaseRemedy = "set spec.fencing.mode of the StatefulSingleton to Proof"
 )
 
-var (
-	leaseProbe      = []string{v1.AgentInPod, "started"}
-	durationPattern = regexp.MustCompile(leaseDuration)
-
-	// fencingFields are the files with the identity of the pod.
-	fencingFields = []corev1.DownwardAPIVolumeFile{
-		podField("namespace", "metadata.namespace"), podField("pod-name", "metadata.name"), podField("pod-uid", uidField),
-	}
-)
-
-// podField returns a file with a field of the pod.
-func podField(path, fieldPath string) corev1.DownwardAPIVolumeFile {
-	return corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: fieldPath}}
-}
-
-// FencingVolume returns the volume with the identity of the pod and its credentials for the Lease.
-// Defaults of the API server are set explicitly, so that the volumes of pods can be compared with it.
-func FencingVolume() corev1.Volume {
-	source := &corev1.ProjectedVolumeSource{DefaultMode: ptr.To(int32(fencingFiles)), Sources: []corev1.VolumeProjection{
-		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: tokenFile, ExpirationSeconds: ptr.To(int64(tokenSeconds))}},
-		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: caConfigMap},
-			Items: []corev1.KeyToPath{{Key: caFile, Path: caFile}}}},
-		{DownwardAPI: &corev1.DownwardAPIProjection{Items: fencingFields}},
-	}}
-	return *(&corev1.Volume{Name: v1.VolumeFencing, VolumeSource: corev1.VolumeSource{Projected: source}}).DeepCopy()
-}
+var leaseProbe = []string{v1.AgentInPod, "started"}
 
 // isFencing reports whether the volume is the one with the credentials for the Lease.
-func isFencing(v corev1.Volume) bool { return Same(&v, ptr.To(FencingVolume())) }
+func isFencing(v corev1.Volume) bool { return Same(&v, ptr.To(fencing.Volume(v1.VolumeFencing))) }
 
 // leaseGate returns the command that runs a program while the Lease names its pod.
 func leaseGate(s *v1.StatefulSingleton) []string {
-	seconds := min(max(*s.Spec.Fencing.LeaseDurationSeconds, spec.MinLeaseSeconds), spec.MaxLeaseSeconds)
-	return []string{v1.AgentInPod, leaseProgram, leaseFlag + LeaseName(s.Name), fmt.Sprintf("%s%ds", durationFlag, seconds), endOfFlags}
+	return []string{v1.AgentInPod, leaseProgram, fencing.LeaseFlag + LeaseName(s.Name), fencing.DurationArgument(*s.Spec.Fencing.LeaseDurationSeconds), endOfFlags}
 }
 
 // isLeaseGate reports whether a command starts with the agent, for any Lease.
@@ -90,12 +52,12 @@ func isLeaseGate(command []string) bool {
 	case len(command) < leaseWords, command[0] != v1.AgentInPod, command[1] != leaseProgram, command[leaseWords-1] != endOfFlags:
 		return false
 	}
-	return strings.HasPrefix(command[2], leaseFlag) && strings.HasPrefix(command[3], durationFlag)
+	return strings.HasPrefix(command[2], fencing.LeaseFlag) && strings.HasPrefix(command[3], fencing.DurationFlag)
 }
 
 // isLeaseGateOf reports whether a command starts with the agent, for the Lease of this object.
 func isLeaseGateOf(command []string, s *v1.StatefulSingleton) bool {
-	return isLeaseGate(command) && command[2] == leaseFlag+LeaseName(s.Name) && durationPattern.MatchString(command[3])
+	return isLeaseGate(command) && command[2] == fencing.LeaseFlag+LeaseName(s.Name) && fencing.DurationOf(command[3]) > 0
 }
 
 // leaseIndex returns where the agent is in a command; -1 if it is not.
@@ -137,12 +99,8 @@ func hasLeaseGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 func LeaseDuration(pod *corev1.Pod) time.Duration {
 	var longest time.Duration
 	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		if !isLeased(c) || !durationPattern.MatchString(c.Command[3]) {
-			continue
-		}
-		if d, err := time.ParseDuration(strings.TrimPrefix(c.Command[3], durationFlag)); err == nil {
-			longest = max(longest, d)
+		if c := &pod.Spec.Containers[i]; isLeased(c) {
+			longest = max(longest, fencing.DurationOf(c.Command[3]))
 		}
 	}
 	return longest
@@ -214,24 +172,24 @@ func leaseObstacles(c *corev1.Container, at *field.Path, s *v1.StatefulSingleton
 // leasedCEL returns isLeaseGateOf, for container c of the object params.
 func leasedCEL() string {
 	return fmt.Sprintf(`has(c.command) && size(c.command) > %d && c.command[0] == %q && c.command[1] == %q && c.command[2] == %q + params.metadata.name + %q && c.command[3].matches(%q) && c.command[4] == %q`,
-		leaseWords, v1.AgentInPod, leaseProgram, leaseFlag, leaseSuffix, leaseDuration, endOfFlags)
+		leaseWords, v1.AgentInPod, leaseProgram, fencing.LeaseFlag, leaseSuffix, fencing.DurationPattern, endOfFlags)
 }
 
 // fencingCEL returns isFencing, for volume v.
 func fencingCEL() string {
-	const token, ca, fields = `v.projected.sources[0].serviceAccountToken`, `v.projected.sources[1].configMap`, `v.projected.sources[2].downwardAPI`
+	const token, ca, files = `v.projected.sources[0].serviceAccountToken`, `v.projected.sources[1].configMap`, `v.projected.sources[2].downwardAPI`
+	fields := fencing.Fields()
 	all := []string{
-		fmt.Sprintf(`v.name == %q && has(v.projected) && has(v.projected.defaultMode) && v.projected.defaultMode == %d`, v1.VolumeFencing, fencingFiles),
+		fmt.Sprintf(`v.name == %q && has(v.projected) && has(v.projected.defaultMode) && v.projected.defaultMode == %d`, v1.VolumeFencing, fencing.FileMode),
 		`has(v.projected.sources) && size(v.projected.sources) == 3`,
-		fmt.Sprintf(`has(%[1]s) && %[1]s.path == %[2]q && has(%[1]s.expirationSeconds) && %[1]s.expirationSeconds == %[3]d && !has(%[1]s.audience)`, token, tokenFile, tokenSeconds),
-		fmt.Sprintf(`has(%[1]s) && has(%[1]s.name) && %[1]s.name == %[2]q && !has(%[1]s.optional)`, ca, caConfigMap),
-		fmt.Sprintf(`has(%[1]s.items) && size(%[1]s.items) == 1 && %[1]s.items[0].key == %[2]q && %[1]s.items[0].path == %[2]q && !has(%[1]s.items[0].mode)`, ca, caFile),
-		fmt.Sprintf(`has(%[1]s) && has(%[1]s.items) && size(%[1]s.items) == %[2]d`, fields, len(fencingFields)),
+		fmt.Sprintf(`has(%[1]s) && %[1]s.path == %[2]q && has(%[1]s.expirationSeconds) && %[1]s.expirationSeconds == %[3]d && !has(%[1]s.audience)`, token, fencing.TokenFile, fencing.TokenSeconds),
+		fmt.Sprintf(`has(%[1]s) && has(%[1]s.name) && %[1]s.name == %[2]q && !has(%[1]s.optional)`, ca, fencing.CAConfigMap),
+		fmt.Sprintf(`has(%[1]s.items) && size(%[1]s.items) == 1 && %[1]s.items[0].key == %[2]q && %[1]s.items[0].path == %[2]q && !has(%[1]s.items[0].mode)`, ca, fencing.CAFile),
+		fmt.Sprintf(`has(%[1]s) && has(%[1]s.items) && size(%[1]s.items) == %[2]d`, files, len(fields)),
 	}
-	for i := range fencingFields {
-		f := &fencingFields[i]
+	for i, f := range fields {
 		all = append(all, fmt.Sprintf(`%[1]s.path == %[2]q && has(%[1]s.fieldRef) && %[1]s.fieldRef.fieldPath == %[3]q && !has(%[1]s.mode)`,
-			fmt.Sprintf("%s.items[%d]", fields, i), f.Path, f.FieldRef.FieldPath))
+			fmt.Sprintf("%s.items[%d]", files, i), f.Path, f.FieldRef.FieldPath))
 	}
 	return strings.Join(all, " && ")
 }

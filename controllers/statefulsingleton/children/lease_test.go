@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
@@ -31,9 +31,6 @@ func agentOf(object, duration string, program ...string) []string {
 
 func TestNamesOfALease(t *testing.T) {
 	if got := children.LeaseName("db"); got != "db.singleton" {
-		t.Error(got)
-	}
-	if got := children.Identity(&fixture.Pod().With(func(p *corev1.Pod) { p.UID = types.UID("1b4e-28ba") }).Pod); got != "db-1_1b4e-28ba" {
 		t.Error(got)
 	}
 }
@@ -210,7 +207,7 @@ func TestWhatTheAgentCannotRun(t *testing.T) {
 	const first = `Forbidden: it must be false in fencing mode Lease: the agent ends the program by ending process 1 of its container; set it to false, or ` + toProof
 	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	moved := fixture.Pod(fixture.Container("app").WithCommand("/vault-env").WithArgs(agentOf("db", "15s", "serve")...))
-	foreign := children.FencingVolume().VolumeSource
+	foreign := fencing.Volume(v1.VolumeFencing).VolumeSource
 	foreign.Projected.Sources[1].ConfigMap.Name = "mine"
 	for _, r := range []refusal{
 		{"no command", fixture.Pod(fixture.Container("app").WithArgs("x")), leased,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy/policytest"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
 
@@ -163,5 +164,5 @@ func TestThePolicyOnLeases(t *testing.T) {
 			t.Errorf("the policy selects namespaces %s, want %s", got, want)
 		}
 	}
-	compile130(t, &policy.Spec, false)
+	policytest.Compile130(t, &policy.Spec, false)
 }

@@ -3,7 +3,6 @@ package children_test
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -29,8 +28,5 @@ func TestS51RightsOfOneLease(t *testing.T) {
 		if subject.Kind != "ServiceAccount" || subject.Namespace != s.Namespace {
 			t.Errorf("a subject is %+v", subject)
 		}
-	}
-	if got := children.AccountOf(&corev1.Pod{}); got != "default" {
-		t.Errorf("a pod without an account uses %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
@@ -63,12 +64,12 @@ func (w *World) NamesHolder(pod *corev1.Pod) bool {
 	if h := w.Object.Status.Holder; h != nil && h.UID == pod.UID {
 		return true
 	}
-	return w.leaseHolder() == children.Identity(pod)
+	return w.leaseHolder() == fencing.Identity(pod)
 }
 
 // holdsLease reports whether the Lease names the pod.
 func (w *World) holdsLease(m *Member) bool {
-	return m.Leased && w.leaseHolder() == children.Identity(m.Pod)
+	return m.Leased && w.leaseHolder() == fencing.Identity(m.Pod)
 }
 
 // LeaseDuration returns the time after the last change of the Lease in which its holder may run. If the holder is
@@ -81,12 +82,12 @@ func (w *World) LeaseDuration() time.Duration {
 		}
 	}
 	if longest == 0 && w.leaseIsUnknown() {
-		longest = spec.MaxLeaseSeconds * time.Second // that of a pod that is not seen
+		longest = fencing.MaxSeconds * time.Second // that of a pod that is not seen
 	}
 	if w.Lease != nil {
 		longest = max(longest, time.Duration(ptr.Deref(w.Lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	}
-	return min(max(longest, spec.MinLeaseSeconds*time.Second), spec.MaxLeaseSeconds*time.Second)
+	return min(max(longest, fencing.MinSeconds*time.Second), fencing.MaxSeconds*time.Second)
 }
 
 // leaseIsUnknown reports whether the Lease does not show which pod it started last: it is missing, or was

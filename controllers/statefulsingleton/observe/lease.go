@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +12,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
@@ -27,8 +27,9 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 	var role rbacv1.Role
 	var binding rbacv1.RoleBinding
 	found := map[client.Object]bool{}
+	named := types.NamespacedName{Namespace: key.Namespace, Name: children.LeaseName(key.Name)}
 	for _, object := range []client.Object{&lease, &role, &binding} {
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: children.LeaseName(key.Name)}, object)
+		err := r.Live.Get(ctx, named, object)
 		switch {
 		case apierrors.IsForbidden(err):
 			w.LeaseProblem = r.notPermitted(err)
@@ -57,8 +58,8 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 	if w.Lease != nil {
 		version = w.Lease.ResourceVersion
 	}
-	w.LeaseSince = r.Of(key).leaseSince(version, seen)
-	if earlier := r.Leases.seenAt(key, version); !earlier.IsZero() && earlier.Before(w.LeaseSince) {
+	w.LeaseSince = r.Of(key).lease.Since(version, seen)
+	if earlier := r.Leases.SeenAt(named, version); !earlier.IsZero() && earlier.Before(w.LeaseSince) {
 		w.LeaseSince = earlier
 	}
 	return nil
@@ -66,9 +67,8 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 
 // notPermitted returns the notice about a missing right.
 func (r *Reader) notPermitted(err error) engine.Notice {
-	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fmt.Sprintf(
-		"fencing by a Lease is not permitted: %v. An administrator permits it by: kubectl create clusterrolebinding stateful-operator-fencing "+
-			"--clusterrole=stateful-operator-fencing-role --serviceaccount=%s:stateful-operator-controller-manager", err, r.Guard.Namespace)}
+	return engine.Notice{Reason: v1.ReasonFencingNotPermitted,
+		Message: fmt.Sprintf("fencing by a Lease is not permitted: %v. %s", err, fencing.HowToPermit(r.Guard.Namespace))}
 }
 
 // isOf reports whether the operator has created an object for a StatefulSingleton. Only the operator can set the
@@ -82,18 +82,4 @@ func isOf(object client.Object, singleton string) bool {
 func foreign(object client.Object) engine.Notice {
 	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fmt.Sprintf(
 		"%T %s was not created by the operator, which needs this name; delete it", object, object.GetName())}
-}
-
-// sighting is a version of a Lease, and when it was first seen.
-type sighting struct {
-	version string
-	at      time.Time
-}
-
-// leaseSince returns when this process first saw a version of the Lease.
-func (mem *Remembered) leaseSince(version string, now time.Time) time.Time {
-	if mem.lease.at.IsZero() || mem.lease.version != version {
-		mem.lease = sighting{version, now}
-	}
-	return mem.lease.at
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
@@ -52,7 +53,7 @@ type Remembered struct {
 	// lacking is the owner whose pod the API server refuses.
 	lacking facts.LackingOwner
 	// lease is the last version of the Lease, and when it was first read.
-	lease sighting
+	lease leasewatch.Sighting
 	// withoutBudget is the generation of an object that wants no PodDisruptionBudget and
 	// was seen to have none.
 	withoutBudget generation

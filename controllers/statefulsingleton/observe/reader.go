@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -43,7 +44,7 @@ type Reader struct {
 	// Pods watches pods, only to trigger passes.
 	Pods *PodWatch
 	// Leases watches Leases, to trigger passes and to record when a version was seen.
-	Leases *LeaseWatch
+	Leases *leasewatch.Watch
 	memory memory.Of[Remembered]
 	nodes  nodestate.Reader
 }
@@ -361,7 +362,7 @@ func (r *Reader) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner *me
 
 // readSurroundings reads everything other than pods.
 func (r *Reader) readSurroundings(ctx context.Context, w *facts.World, key types.NamespacedName) error {
-	w.Unguarded = r.Guard.missingIn(key.Namespace)
+	w.Unguarded = r.Guard.MissingIn(key.Namespace)
 	var wrapper corev1.ConfigMap
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: v1.ConfigMapWrapper}, &wrapper)
 	if client.IgnoreNotFound(err) != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
@@ -37,6 +39,7 @@ type PodWatch struct {
 	root context.Context // canceled when the manager stops
 	end  context.CancelFunc
 	mgr  ctrl.Manager
+	open leasewatch.Opener
 	// Find returns the requests for the objects that a changed pod or budget concerns.
 	Find func(context.Context, metav1.Object) []reconcile.Request
 	// Requests receives an event for each object to reconcile.
@@ -57,7 +60,13 @@ func NewPodWatch(mgr ctrl.Manager, watched []string) *PodWatch {
 		p.namespaces = []string{metav1.NamespaceAll}
 	}
 	p.root, p.end = context.WithCancel(context.Background())
+	p.open = leasewatch.OpenerOf(mgr, p.root)
 	return p
+}
+
+// Leases returns a watch of the Leases of the objects, which ends as this one does.
+func (p *PodWatch) Leases(now func() time.Time) *leasewatch.Watch {
+	return leasewatch.New(now, v1.LabelSingleton, p.open, p.requeue)
 }
 
 // Start requeues the objects for which existing pods were created. An object may have been
@@ -103,7 +112,7 @@ func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
 	if p.followed[namespace] != nil {
 		return nil
 	}
-	end, err := p.watch(ctx, cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: stripToLabels},
+	end, err := p.open(ctx, cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: stripToLabels},
 		p.handler(), MetadataOf("Pod"), budgetMetadata())
 	if err != nil {
 		return fmt.Errorf("watch pods and PodDisruptionBudgets in %s: %w", namespace, err)
@@ -113,27 +122,6 @@ func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
 	}
 	p.followed[namespace] = end
 	return nil
-}
-
-// watch starts to watch kinds in a cache of their own, until end is called or the manager stops.
-func (p *PodWatch) watch(ctx context.Context, options cache.Options, handler toolscache.ResourceEventHandler, kinds ...client.Object) (end context.CancelFunc, err error) {
-	options.Scheme, options.Mapper = p.mgr.GetScheme(), p.mgr.GetRESTMapper()
-	watched, err := cache.New(p.mgr.GetConfig(), options)
-	if err != nil {
-		return nil, fmt.Errorf("create a cache: %w", err)
-	}
-	for _, kind := range kinds {
-		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-		if err != nil {
-			return nil, err
-		}
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return nil, err
-		}
-	}
-	until, end := context.WithCancel(p.root)
-	go func() { _ = watched.Start(until) }() // it returns only when its context ends
-	return end, nil
 }
 
 // budgetMetadata returns the metadata type of PodDisruptionBudgets. Our budgets have the

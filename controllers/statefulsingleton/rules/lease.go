@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
@@ -59,7 +59,7 @@ func leasedAccounts(members []*facts.Member) []string {
 	found := map[string]bool{}
 	for _, m := range members {
 		if children.LeaseDuration(m.Pod) > 0 {
-			found[children.AccountOf(m.Pod)] = true
+			found[fencing.AccountOf(&m.Pod.Spec)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -153,25 +153,14 @@ func assignLease(f *facts.Facts, m *facts.Member, epoch int64) action.Action {
 	lease.Spec.HolderIdentity = nil
 	if m.Leased {
 		reason = ReasonAssign
-		lease.Spec.HolderIdentity = ptr.To(children.Identity(m.Pod))
+		lease.Spec.HolderIdentity = ptr.To(fencing.Identity(m.Pod))
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(children.LeaseDuration(m.Pod).Seconds()))
 	}
 	lease.Spec.LeaseTransitions = ptr.To(int32(epoch))
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 	delete(lease.Annotations, v1.AnnotationNext)
 	return action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reason,
-		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch), Verify: sameHolder(lease)}
-}
-
-// sameHolder returns a check that no admission webhook has changed the holder.
-func sameHolder(want *coordinationv1.Lease) func(metav1.Object) error {
-	return func(answer metav1.Object) error {
-		have, ok := answer.(*coordinationv1.Lease)
-		if !ok || ptr.Deref(have.Spec.HolderIdentity, "") != ptr.Deref(want.Spec.HolderIdentity, "") {
-			return fmt.Errorf("the holder of Lease %s was changed", want.Name)
-		}
-		return nil
-	}
+		Detail: fmt.Sprintf("%s, epoch %d", m.Name(), epoch), Verify: fencing.SameHolder(lease)}
 }
 
 // nameSuccessor names the pod to which the agent of the holder hands the Lease when its program has ended, so that
@@ -182,7 +171,7 @@ func nameSuccessor(f *facts.Facts, p *Plan) {
 	}
 	want := ""
 	if next := successor(f); next != nil {
-		want = children.Identity(next.Pod)
+		want = fencing.Identity(next.Pod)
 	}
 	if f.Lease.Annotations[v1.AnnotationNext] == want {
 		return

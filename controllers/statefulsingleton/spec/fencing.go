@@ -6,12 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-)
-
-// Limits of spec.fencing.leaseDurationSeconds.
-const (
-	MinLeaseSeconds = 10
-	MaxLeaseSeconds = 600
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 )
 
 // FencedByLease reports whether new pods of an object run their program by a Lease.
@@ -27,9 +22,9 @@ func WaitsInContainer(s *v1.StatefulSingleton) bool {
 // validateFencing validates spec.fencing, after defaults.
 func validateFencing(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if seconds := *s.Spec.Fencing.LeaseDurationSeconds; seconds < MinLeaseSeconds || seconds > MaxLeaseSeconds {
+	if seconds := *s.Spec.Fencing.LeaseDurationSeconds; seconds < fencing.MinSeconds || seconds > fencing.MaxSeconds {
 		errs = append(errs, field.Invalid(at.Child("leaseDurationSeconds"), seconds,
-			fmt.Sprintf("must be from %d to %d seconds", MinLeaseSeconds, MaxLeaseSeconds)))
+			fmt.Sprintf("must be from %d to %d seconds", fencing.MinSeconds, fencing.MaxSeconds)))
 	}
 	if FencedByLease(s) && !WaitsInContainer(s) {
 		errs = append(errs, field.Invalid(at.Child("mode"), s.Spec.Fencing.Mode, fmt.Sprintf(

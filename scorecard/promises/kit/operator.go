@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -120,4 +121,14 @@ func (c *Cluster) awaitScale(ctx context.Context, d *appsv1.Deployment, replicas
 		c.Expect(unready).To(BeEmpty(), "%d of %d pods are not Ready, and %d are wanted", len(unready), len(pods.Items), replicas)
 		c.Expect(pods.Items).To(HaveLen(int(replicas)), "%d of %d pods are not Ready, and %d are wanted", len(unready), len(pods.Items), replicas)
 	})
+}
+
+// PermitFencing gives the operator the rights that fencing by a Lease requires, as docs/security.md describes.
+func (c *Cluster) PermitFencing(ctx context.Context) {
+	err := c.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-fencing"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "stateful-operator-fencing-role"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.Operator.Namespace, Name: "stateful-operator-controller-manager"}},
+	})
+	c.Check(client.IgnoreAlreadyExists(err))
 }

@@ -35,6 +35,8 @@ type application struct {
 	leaves bool
 	// set changes a setting.
 	set func(*v1alpha1.ApplicationPolicy)
+	// prepare changes the sample before it is created. Optional.
+	prepare func(*v1alpha1.ReplicatedStatefulSet)
 }
 
 func postgreSQL(c *kit.Cluster) application {
@@ -67,6 +69,9 @@ func (a application) create(ctx context.Context, c *kit.Cluster) *database {
 		sequence: []string{"/opt/stateful-operator/agent", a.driver, "sequence"}, images: a.images, durable: a.durable, many: a.many,
 	}
 	c.Put(ctx, passwords)
+	if a.prepare != nil {
+		a.prepare(set)
+	}
 	d.createSample(ctx, set, a.images[0])
 	began := time.Now()
 	d.whole(ctx)

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,20 +27,10 @@ const beyondLease = 20 * time.Second
 // byLease is fencing by a Lease.
 func byLease(s *v1.StatefulSingletonSpec) { s.Fencing = &v1.Fencing{Mode: v1.FencingLease} }
 
-// permitFencing gives the operator the rights that fencing requires, as docs/security.md describes.
-func permitFencing(ctx context.Context, c *kit.Cluster) {
-	err := c.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-fencing"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "stateful-operator-fencing-role"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.Operator.Namespace, Name: "stateful-operator-controller-manager"}},
-	})
-	c.Check(client.IgnoreAlreadyExists(err))
-}
-
 // lostByLease disconnects the node of a program. The agent ends the program, and the next one starts on another node
 // without manual intervention. When the node is connected again, the first program does not start again.
 func lostByLease(ctx context.Context, c *kit.Cluster) {
-	permitFencing(ctx, c)
+	c.PermitFencing(ctx)
 	names := quietNodes(ctx, c)
 	a := newApplication(c, "leased", kit.OnNodes(names[0], names[1]))
 	a.hold(ctx, byLease)
@@ -63,7 +52,7 @@ func lostByLease(ctx context.Context, c *kit.Cluster) {
 // failedNodes powers off the node of a program, and disconnects the node of another one from the API server only. Each
 // next program starts on another node without manual intervention. When the nodes are back, no program starts again.
 func failedNodes(ctx context.Context, c *kit.Cluster) {
-	permitFencing(ctx, c)
+	c.PermitFencing(ctx)
 	leader := c.Leader(ctx)
 	names := slices.DeleteFunc(quietNodes(ctx, c), func(name string) bool { return name == leader.Spec.NodeName })
 	c.Expect(len(names)).To(BeNumerically(">=", 3), "%d nodes are too few: two are lost, and one is not", len(names))
@@ -122,7 +111,7 @@ func (l *lostApplication) comesBack(ctx context.Context) {
 // withoutKubelet stops the kubelet of a program. Its agent renews the Lease, so that no other program starts, also
 // in a rollout. When the kubelet is back, it stops the program.
 func withoutKubelet(ctx context.Context, c *kit.Cluster) {
-	permitFencing(ctx, c)
+	c.PermitFencing(ctx)
 	names := quietNodes(ctx, c)
 	a := newApplication(c, "kubeletless", kit.OnNodes(names[0], names[1]))
 	a.hold(ctx, byLease)
@@ -173,7 +162,7 @@ func (a *application) successor(ctx context.Context, old testimony.Run) (identit
 // frozenByNode freezes a program and its agent until the next program runs. When they continue, the agent ends the
 // container. The overlap probe would report this promise, because a frozen program counts as running.
 func frozenByNode(ctx context.Context, c *kit.Cluster) {
-	permitFencing(ctx, c)
+	c.PermitFencing(ctx)
 	a := newApplication(c, "stopped", endsByFile, grace(3600)) // neither SIGTERM nor the kubelet ends its programs
 	c.Cleanup(a.end)
 	a.hold(ctx, byLease)
@@ -205,7 +194,7 @@ func frozenByNode(ctx context.Context, c *kit.Cluster) {
 // withoutOperator removes the operator while a program stops whose successor is named. The agents renew the Lease,
 // and hand it over.
 func withoutOperator(ctx context.Context, c *kit.Cluster) {
-	permitFencing(ctx, c)
+	c.PermitFencing(ctx)
 	a := newApplication(c, "unattended", endsByFile, grace(3600))
 	c.Cleanup(a.end)
 	a.hold(ctx, byLease)

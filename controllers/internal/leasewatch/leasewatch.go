@@ -1,0 +1,158 @@
+// Package leasewatch watches the Leases of objects. Each triggers a pass of its object when its holder changes, and
+// when it is not renewed.
+package leasewatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Watch watches the Leases with one label. Its value is the name of the object of a Lease, which may have several.
+// A renewal triggers no pass. A nil Watch watches nothing.
+type Watch struct {
+	now     func() time.Time
+	label   string
+	open    Opener
+	requeue func(object types.NamespacedName)
+
+	mu sync.Mutex
+	// followed are the namespaces with a watch.
+	followed map[string]bool
+	leases   map[types.NamespacedName]*watchedLease
+}
+
+// watchedLease is a Lease as it was last seen.
+type watchedLease struct {
+	Sighting
+	object   types.NamespacedName
+	holder   string
+	duration time.Duration
+	// due is when to trigger the next pass, since the sighting.
+	due time.Duration
+}
+
+// tick is the interval in which the ages of the Leases are checked.
+const tick = 500 * time.Millisecond
+
+// New returns a Watch that triggers passes of objects by requeue.
+func New(now func() time.Time, label string, open Opener, requeue func(object types.NamespacedName)) *Watch {
+	return &Watch{now: now, label: label, open: open, requeue: requeue,
+		followed: map[string]bool{}, leases: map[types.NamespacedName]*watchedLease{}}
+}
+
+// Start checks the ages of the Leases until the context ends.
+func (w *Watch) Start(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(context.Context) {
+		for _, object := range w.due() {
+			w.requeue(object)
+		}
+	}, tick)
+	return nil
+}
+
+// due returns the objects with Leases that have not been renewed, after half of the duration, after all of it, and
+// then in growing intervals.
+func (w *Watch) due() []types.NamespacedName {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var objects []types.NamespacedName
+	for _, lease := range w.leases {
+		if lease.holder == "" || w.now().Sub(lease.at) < lease.due {
+			continue
+		}
+		objects = append(objects, lease.object)
+		lease.due = max(lease.duration, lease.due*2, tick)
+	}
+	return objects
+}
+
+// Follow starts to watch the Leases of a namespace, unless it already does. The right to do so must exist.
+func (w *Watch) Follow(ctx context.Context, namespace string) error {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.followed[namespace] {
+		return nil
+	}
+	selector, err := labels.Parse(w.label)
+	if err != nil {
+		return err
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: w.see, UpdateFunc: func(_, lease any) { w.see(lease) }, DeleteFunc: w.forget}
+	// It ends with the manager.
+	if _, err = w.open(ctx, cache.Options{
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject:          map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: selector}},
+	}, handler, &coordinationv1.Lease{}); err != nil {
+		return fmt.Errorf("watch Leases in %s: %w", namespace, err)
+	}
+	w.followed[namespace] = true
+	return nil
+}
+
+// objectOf returns the object of a Lease.
+func (w *Watch) objectOf(lease *coordinationv1.Lease) types.NamespacedName {
+	return types.NamespacedName{Namespace: lease.Namespace, Name: lease.Labels[w.label]}
+}
+
+// see records a version of a Lease, and triggers a pass if its holder has changed.
+func (w *Watch) see(obj any) {
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return
+	}
+	key, object, holder := client.ObjectKeyFromObject(lease), w.objectOf(lease), ptr.Deref(lease.Spec.HolderIdentity, "")
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	w.mu.Lock()
+	before := w.leases[key]
+	if before == nil || before.version != lease.ResourceVersion {
+		w.leases[key] = &watchedLease{Sighting: Sighting{lease.ResourceVersion, w.now()},
+			object: object, holder: holder, duration: duration, due: duration / 2}
+	}
+	changed := before == nil || before.holder != holder || before.object != object
+	w.mu.Unlock()
+	if changed {
+		w.requeue(object)
+	}
+}
+
+// forget forgets a Lease that was deleted, and triggers a pass.
+func (w *Watch) forget(obj any) {
+	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	delete(w.leases, client.ObjectKeyFromObject(lease))
+	w.mu.Unlock()
+	w.requeue(w.objectOf(lease))
+}
+
+// SeenAt returns when a version of a Lease was seen; zero if it is not the last one that was seen.
+func (w *Watch) SeenAt(lease types.NamespacedName, version string) time.Time {
+	if w == nil {
+		return time.Time{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if seen := w.leases[lease]; seen != nil && seen.version == version {
+		return seen.at
+	}
+	return time.Time{}
+}
