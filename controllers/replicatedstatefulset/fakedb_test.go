@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
@@ -29,6 +31,8 @@ type fakeContainer struct {
 	role          record.State // idle, secondary or primary
 	behind        bool         // it reports that it has lost its primary
 	slow          bool         // it gets no entries for now, and does not report it
+	frozen        bool         // none of its processes runs for now
+	agent         *fakeAgent   // nil if the member has no Lease
 }
 
 // disk is a member's volume.
@@ -138,6 +142,9 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	if !c.arrived {
 		t.arrive(c)
 	}
+	if how == "" && t.isWaiting(c) {
+		return
+	}
 	target := c.target
 	switch {
 	case target == nil:
@@ -145,18 +152,21 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	case how == "not sent":
 		r.Sent, r.Why = false, "the API server is unreachable"
 	case !t.s.up(target.node):
-		t.late = append(t.late, func() { t.act(target, c.Command) })
+		t.later(target, c.Command)
 		r.Why = "the node is unreachable"
+	case target.frozen:
+		t.later(target, c.Command)
+		r.Why = "it did not end in time"
 	case t.containers[target.pod] != target && !slices.Contains(t.ghosts, target):
 		r.Why = "the container ended"
 	case how == "answer lost":
 		t.act(target, c.Command)
 		r.Why = "the stream broke"
 	case how == "late":
-		t.late = append(t.late, func() { t.act(target, c.Command) })
+		t.later(target, c.Command)
 		r.Why = "it did not end in time"
 	case how == "returns 0": // the command still runs
-		t.late = append(t.late, func() { t.act(target, c.Command) })
+		t.later(target, c.Command)
 		r.Outcome = podexec.Succeeded
 		t.note(c.Command, "= 0, while it is still running")
 	case t.idles[c.Pod.Name+" "+c.Name]:
@@ -190,6 +200,18 @@ func (t *fakeDB) end(c *fakeCommand, how string) {
 	t.results[c.UID][c.Name] = r
 }
 
+// notSent stores the result of a command that was not sent, as a Board does.
+func (t *fakeDB) notSent(c podexec.Command, why string) {
+	if t.running[c.UID] != nil {
+		return
+	}
+	if t.results[c.UID] == nil {
+		t.results[c.UID] = map[string]podexec.Result{}
+	}
+	now := t.s.tick()
+	t.results[c.UID][c.Name] = podexec.Result{Command: c, Outcome: podexec.Unknown, Why: why, Began: now, Ended: now}
+}
+
 func (t *fakeDB) note(c podexec.Command, what string) {
 	if !spec.Asks(c.Name) {
 		t.s.Say("    %s: %s %s", c.Pod.Name, strings.Join(c.Argv, " "), what)
@@ -201,20 +223,18 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 	if c == nil || t.containers[c.pod] != c && !slices.Contains(t.ghosts, c) {
 		return 137, ""
 	}
+	if c.frozen {
+		t.late = append(t.late, func() { t.act(c, command) })
+		return 137, ""
+	}
+	if !mayBegin(c, command.Argv) {
+		t.note(command, "does not begin")
+		return fencing.ExitFenced, ""
+	}
+	_, command.Argv = epochOf(command.Argv)
 	d := t.disk(c.pod)
-	switch command.Name {
-	case v1alpha1.CommandStatus:
-		switch {
-		case c.behind:
-			return 1, ""
-		case c.role == record.Primary:
-			return 8, ""
-		case c.role == record.Secondary:
-			return 0, ""
-		}
-		return 7, ""
-	case v1alpha1.CommandSequence:
-		return 0, strconv.Itoa(d.sequence()) + "\n"
+	if spec.Asks(command.Name) {
+		return c.answer(command.Name, d)
 	}
 	t.ran = append(t.ran, c.pod+" "+command.Name)
 	defer func() { t.note(command, fmt.Sprintf("= %d", code)) }()
@@ -260,6 +280,21 @@ func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out s
 	return 0, ""
 }
 
+// answer answers a query.
+func (c *fakeContainer) answer(name string, d *disk) (code int, out string) {
+	switch {
+	case name == v1alpha1.CommandSequence:
+		return 0, strconv.Itoa(d.sequence()) + "\n"
+	case c.behind:
+		return 1, ""
+	case c.role == record.Primary:
+		return 8, ""
+	case c.role == record.Secondary:
+		return 0, ""
+	}
+	return 7, ""
+}
+
 func (t *fakeDB) disk(pod string) *disk {
 	if t.disks[pod] == nil {
 		t.disks[pod] = &disk{}
@@ -284,7 +319,12 @@ func (t *fakeDB) peer(c *fakeContainer, argv []string) *fakeContainer {
 }
 
 func (t *fakeDB) reach(a, b *fakeContainer) bool {
-	return a.node == b.node || t.s.up(a.node) && t.s.up(b.node)
+	if a.frozen || b.frozen {
+		return false
+	}
+	connected := func(node string) bool { return t.s.up(node) || t.s.net.cut[node] }
+	bothAre := connected(a.node) && connected(b.node)
+	return a.node == b.node || bothAre
 }
 
 // all returns the running containers, including those that the API no longer shows.
@@ -297,7 +337,7 @@ func (t *fakeDB) all() (all []*fakeContainer) {
 
 func (t *fakeDB) acting() (primaries []*fakeContainer) {
 	for _, c := range t.all() {
-		if c.role == record.Primary {
+		if c.role == record.Primary && !c.frozen {
 			primaries = append(primaries, c)
 		}
 	}
@@ -343,8 +383,15 @@ func (t *fakeDB) start(p *corev1.Pod) {
 	if len(p.Status.ContainerStatuses) > 0 {
 		number = max(number, int(p.Status.ContainerStatuses[0].RestartCount)+1)
 	}
-	t.containers[p.Name] = &fakeContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
+	isLeased := children.LeaseDuration(p, p.Annotations[v1alpha1.AnnotationContainer]) > 0
+	if isLeased { // it can restart while its kubelet does not reach the API server
+		number = max(number, t.s.net.begun[string(p.UID)])
+		t.s.net.begun[string(p.UID)] = number + 1
+	}
+	c := &fakeContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
 		id: fmt.Sprintf("c-%s-%d", p.UID, number), role: record.Idle}
+	c.agent = t.s.newAgent(p, c)
+	t.containers[p.Name] = c
 }
 
 func (t *fakeDB) kill(c *fakeContainer) {
@@ -377,7 +424,12 @@ func (t *fakeDB) moves() (moves []func()) {
 			}
 			continue
 		}
-		moves = append(moves, func() { t.end(c, "") })
+		if !c.arrived && t.isFenced(c) {
+			t.arrive(c)
+		}
+		if !t.isWaiting(c) {
+			moves = append(moves, func() { t.end(c, "") })
+		}
 	}
 	return moves
 }

@@ -93,6 +93,8 @@ func (s *stage) misfortune(chance *rand.Rand) {
 // or crash.
 func (s *stage) outage(chance *rand.Rand) {
 	s.Say("# the API server is unreachable")
+	s.net.away = true
+	defer func() { s.net.away = false }()
 	for _, uid := range sortedKeys(s.db.running) {
 		s.db.end(s.db.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
 		s.check()
@@ -109,6 +111,9 @@ func (s *stage) outage(chance *rand.Rand) {
 // inVain is a pass without an API server: it decides on cached data, and its queries are never
 // sent.
 func (s *stage) inVain() {
+	if s.keepUp(); s.hasLeases() {
+		return // a pass that cannot read the Leases does nothing
+	}
 	var cached v1alpha1.ReplicatedStatefulSet
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return

@@ -41,6 +41,7 @@ type stage struct {
 	invariant *invariant
 	r         *observe.Reader
 	nodes     int
+	net       network
 	// room is the max cpu of a resized pod; 0 means any.
 	room  int64
 	moved map[string]string // new nodes for the pods of a node that is out of service
@@ -50,6 +51,9 @@ type stage struct {
 	at, since int
 	// race, if set, runs between a live read and the writes that follow it.
 	race func()
+	// between, if set, runs between each live read of the object and the read of its Leases.
+	between func()
+	isLive  bool
 	// two is true while another operator acts. It may not know a running command.
 	two bool
 	// hasty is an operator that does not wait until its cache shows its own writes.
@@ -106,7 +110,8 @@ func (l *invariant) first(c *fakeContainer, d *disk) {
 }
 
 func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), nodes: 5, moved: map[string]string{}}
+	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), nodes: 5, moved: map[string]string{},
+		net: network{cut: map[string]bool{}, begun: map[string]int{}}}
 	s.db = newFakeDB(s)
 	s.invariant = &invariant{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}
 	s.Send = s.db.send
@@ -132,7 +137,7 @@ func (s *stage) tick() time.Time {
 // restart starts a new operator process without the memory of the old one.
 func (s *stage) restart() {
 	s.db.forget()
-	s.r = &observe.Reader{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, Book: observe.EvictionBook{Entries: s.book}}
+	s.r = &observe.Reader{Live: liveReader{s}, Nodes: s.Cluster, Board: s.db, Now: s.tick, Book: observe.EvictionBook{Entries: s.book}}
 	s.r.Config = &observe.ConfigReader{
 		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, Account: "system:operator", MaxBytes: observe.MaxConfigBytes},
 		Turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: facts.RestartsSince, Wake: func(types.NamespacedName) {}},
@@ -205,6 +210,10 @@ func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 // pass is Reconciler.pass with the writes of the fake database. It reports whether anything but
 // queries was done, and when to run the next pass.
 func (s *stage) pass() (acted bool, wait time.Duration) {
+	s.keepUp()
+	if s.net.away {
+		return false, 0 // it cannot read the Leases
+	}
 	if s.at < s.since && !s.hasty {
 		return false, 0 // its own writes are not in its cache yet
 	}
@@ -219,18 +228,22 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		if set == nil || set.UID != cached.UID {
 			return false, 0
 		}
+		s.isLive = true
 		w = s.observe(set, engine.View{Reader: s.Cluster, Live: true})
+		s.isLive = false
 		p = rules.Decide(w)
 		if s.race != nil {
 			s.race()
 		}
 	}
-	rivals := s.two || s.race == nil && raced
+	isRaced := raced && s.race == nil
+	rivals := s.two || isRaced || s.between != nil
 	s.rule = p.Rule
 	before := s.Writes()
 	lines := len(s.Story)
 	outcomes, alive := s.Apply(p.Steps)
 	s.quiet(lines)
+	s.noteNotSent(p.Steps, outcomes)
 	for _, o := range outcomes {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
 			s.Breaks("%s is sent while another command is running in the member", o.Action)
@@ -249,6 +262,24 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		s.acted = s.Now
 	}
 	return s.Writes() > before, p.Wait
+}
+
+// noteNotSent stores the results of commands that were not sent because a write failed after the record was written, as
+// the Runner does.
+func (s *stage) noteNotSent(steps action.Steps, outcomes []action.Outcome) {
+	for _, chain := range slices.Concat(steps...) {
+		last, isStored := chain[len(chain)-1], false
+		if last.Verb != action.Exec {
+			continue
+		}
+		for _, a := range chain[:len(chain)-1] {
+			i := slices.IndexFunc(outcomes, func(o action.Outcome) bool { return o.Verb == a.Verb && o.Object == a.Object })
+			if isStored && i >= 0 && outcomes[i].Err != nil {
+				s.db.notSent(*last.Command, outcomes[i].Err.Error())
+			}
+			isStored = isStored || a.Verb == action.PatchStatus
+		}
+	}
 }
 
 // afterDeletion is Reconciler.afterDeletion: it releases the pods of a deleted set.
@@ -311,7 +342,11 @@ func (s *stage) settle(patience time.Duration) {
 			s.check()
 		}
 		s.tick()
+		s.keepUp()
 		rests := wait == 0 || s.Now.Add(wait).Sub(s.acted) > patience
+		if s.isExpiring() || s.db.waits() { // a change of a Lease triggers a pass
+			rests, wait = false, 2*time.Second
+		}
 		if (acted || len(moves) > 0) && s.Now.Sub(s.acted) < patience+time.Minute {
 			continue
 		}
@@ -321,14 +356,16 @@ func (s *stage) settle(patience time.Duration) {
 			}
 			return
 		}
-		s.Now = s.Now.Add(wait)
+		s.sleep(wait)
 	}
 	s.Fatal(s.t, "the set is still being changed after the time limit")
 }
 
 func (s *stage) check() {
 	s.t.Helper()
+	s.keepUp()
 	s.invariant.acting()
+	s.invariant.granted()
 	s.Check(s.t)
 }
 
