@@ -12,7 +12,7 @@ import (
 const epochFlag = "--epoch="
 
 // fenced becomes a command when process 1 of this member is armed with the epoch of the command. So a command that
-// is late, or has reached another container, does not begin.
+// is late, or has reached another container, does not begin: the exit code is lease.ExitFenced.
 func fenced(args []string) driver.Code {
 	end := slices.Index(args, "--")
 	if end != 1 || len(args) == 2 || !strings.HasPrefix(args[0], epochFlag) {
@@ -28,8 +28,9 @@ func fenced(args []string) driver.Code {
 		fail("fenced", err)
 		return driver.Code(code)
 	}
-	if err := lease.WaitUntilArmed(lease.CommOfProcess1, epoch); err != nil {
-		return fail("fenced", err)
+	if err := lease.WaitUntilArmed(epoch); err != nil {
+		fail("fenced", err)
+		return lease.ExitFenced
 	}
 	fail("fenced", lease.Replace(path, argv))
 	return lease.ExitCannotExecute

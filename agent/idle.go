@@ -23,7 +23,8 @@ const (
 
 // idle is process 1 of a member. It keeps running when a command stops the application. When the
 // application ends by itself, it ends the container: the kubelet reports that within about a second, and
-// it proves that nothing of the application remains. With flags, it is armed while a Lease names its pod.
+// it proves that nothing of the application remains. With flags, it is armed while a Lease names its pod, and reads
+// the Lease when fenced sends SIGUSR1. Without flags, Go's runtime ignores that signal.
 func idle(application string, args []string) driver.Code {
 	flags, err := idleFlags(args)
 	if errors.Is(err, errUsage) {

@@ -9,8 +9,8 @@
 //	                              it cannot renew the Lease
 //	agent TYPE COMMAND [NAME...]  runs a command, see docs/commands.md, or ready, for a readinessProbe
 //	agent fenced --epoch=N -- ARGV...
-//	                              becomes ARGV when process 1 is armed with epoch N, and fails if it is
-//	                              not within 8 s
+//	                              becomes ARGV when process 1 is armed with epoch N, and exits with 125
+//	                              if it is not within 15 s
 //	agent run --lease=NAME --duration=15s -- ARGV...
 //	                              is process 1 of a StatefulSingleton: runs ARGV while a Lease names
 //	                              its pod
@@ -49,8 +49,8 @@ const (
 agent idle with a Lease exits with 125 when it could not renew the Lease in time, or the Lease has a
 lower epoch than before
 
-agent fenced becomes ARGV. Otherwise it exits with 1 if process 1 is not armed with epoch N, and with
-126 or 127 as agent run does
+agent fenced becomes ARGV. Otherwise it exits with 125 if process 1 is not armed with epoch N within
+15 s, or is armed with a later one, and with 126 or 127 as agent run does
 
 agent run exits with the exit code of ARGV, or 128 plus the number of the signal that ended it or
 arrived before its start. Other exit codes: 125 the pod may not run ARGV any longer, 126 ARGV cannot

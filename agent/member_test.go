@@ -46,6 +46,12 @@ func memberVariables(t *testing.T) []string {
 	return []string{etcdsettings.Variable + "=" + text, "POD_NAME=orders-a"}
 }
 
+// has waits until the log contains a text.
+func (p *singleton) has(text string) {
+	p.t.Helper()
+	eventually(p.t, "the log has "+text, func() bool { return strings.Contains(p.log(), text) })
+}
+
 // startIdle starts the container of a member.
 func startIdle(t *testing.T, server *leasetest.Server, flags ...string) *singleton {
 	t.Helper()
@@ -200,6 +206,29 @@ func TestALeaseWithoutTheLabelEndsAMember(t *testing.T) {
 	}
 }
 
+// The operator can have seen the first renewal although the member has no response. The deadline is that of the first
+// one, and the member is not armed before.
+func TestALostFirstResponseEndsAMember(t *testing.T) {
+	t.Parallel()
+	s := newMemberServer(t, "")
+	s.Before = func(string) { s.Fail(leasetest.Silent) }
+	p := newIdle(t, s)
+	p.waits()
+	s.Assign(first)
+	eventually(t, "a renewal is committed", func() bool { return s.Lease().Spec.RenewTime != nil })
+	renewed := s.Lease().Spec.RenewTime.Time
+	if name := p.comm(); name != "agent-waiting" {
+		t.Errorf("process 1 shows %s", name)
+	}
+	p.ends(lease.ExitFenced)
+	if n := countPatches(s, anyPatch); n < 2 || !s.Lease().Spec.RenewTime.Time.Equal(renewed) {
+		t.Errorf("the member has sent %d renewals, and the last is of %s", n, s.Lease().Spec.RenewTime)
+	}
+	if !strings.Contains(p.log(), "no renewal of the Lease has succeeded in time: ends the container") || strings.Contains(p.log(), "armed") {
+		t.Error("the log has no reason, or the member was armed")
+	}
+}
+
 func TestALowerEpochEndsAMember(t *testing.T) {
 	t.Parallel()
 	s := newMemberServer(t, first)
@@ -237,7 +266,7 @@ func TestAMemberRenewsWhileItStops(t *testing.T) {
 	}
 	p.runs("runs")
 	p.signal(syscall.SIGTERM)
-	eventually(t, "it stops", func() bool { return strings.Contains(p.log(), "stops the application") })
+	p.has("stops the application")
 	n := countPatches(s, anyPatch)
 	eventually(t, "it renews", func() bool { return countPatches(s, anyPatch) >= n+3 })
 	if p.hasEnded() || p.comm() != "armed-1" {
@@ -254,7 +283,8 @@ func TestAMemberWithoutALease(t *testing.T) {
 	t.Parallel()
 	s := newMemberServer(t, first)
 	p := startIdle(t, s)
-	eventually(t, "it waits for commands", func() bool { return strings.Contains(p.log(), "waits for commands") })
+	p.has("waits for commands")
+	p.signal(syscall.SIGUSR1)
 	if p.comm() != programName {
 		t.Errorf("process 1 shows %s", p.comm())
 	}
@@ -289,7 +319,7 @@ func TestFenced(t *testing.T) {
 	})
 	t.Run("an outdated command fails at once", func(t *testing.T) {
 		code, out := p.fenced(2, "touch", "/run/files/outdated")
-		if code != int(driver.Failed) || !strings.Contains(out, `process 1 must show "armed-2", and shows "armed-3"`) {
+		if code != lease.ExitFenced || !strings.Contains(out, `process 1 must show "armed-2", and shows "armed-3"`) {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, "files", "outdated")); err == nil {
@@ -298,7 +328,7 @@ func TestFenced(t *testing.T) {
 	})
 	t.Run("a later epoch is awaited", func(t *testing.T) {
 		code, out := p.fenced(4, "touch", "/run/files/early")
-		if code != int(driver.Failed) || strings.Count(out, "\n") != 1 || !strings.Contains(out, "may not reach the API server") {
+		if code != lease.ExitFenced || strings.Count(out, "\n") != 1 || !strings.Contains(out, "may not reach the API server") {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, "files", "early")); err == nil {
@@ -320,4 +350,18 @@ func TestFenced(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 	})
+}
+
+// A dead watch does not delay a command. With this duration, the member would read the Lease after 200 s.
+func TestFencedAsksProcess1(t *testing.T) {
+	t.Parallel()
+	s := newMemberServer(t, "")
+	p := startIdle(t, s, "--lease="+leasetest.Name, "--duration=600s")
+	p.waits()
+	eventually(t, "it watches", func() bool { return len(s.Requests()) >= 2 })
+	s.Fail(leasetest.Unwatched)
+	s.Assign(first)
+	if code, out := p.fenced(2, "sh", "-c", "echo done"); code != 0 || out != "done\n" {
+		t.Errorf("exit code %d: %s", code, out)
+	}
 }

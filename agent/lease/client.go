@@ -188,6 +188,18 @@ func outcomeOf(err error) Outcome {
 	return Failed
 }
 
+// isRefusal reports whether the API server has definitely not executed a request. A proxy in between can respond that
+// the request has timed out.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	isClientError := code >= 400 && code < 500
+	return isClientError && code != http.StatusRequestTimeout
+}
+
 // describe returns a text that is equal for equal errors: ports of connections are omitted.
 func describe(err error) string {
 	var operation *net.OpError

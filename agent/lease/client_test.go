@@ -10,6 +10,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stateful-operator/stateful-operator/agent/lease/leasetest"
 )
@@ -121,6 +123,28 @@ func TestOutcomeOf(t *testing.T) {
 	} {
 		if got := outcomeOf(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestIsRefusal(t *testing.T) {
+	leases := schema.GroupResource{Resource: resource}
+	missing := apierrors.NewNotFound(leases, "x")
+	for _, err := range []error{
+		missing, fmt.Errorf("%w: %w", errNoLease, missing), apierrors.NewConflict(leases, "x", nil), apierrors.NewForbidden(leases, "x", nil),
+		apierrors.NewInvalid(schema.GroupKind{}, "x", nil), apierrors.NewUnauthorized("x"), apierrors.NewTooManyRequests("x", 1),
+	} {
+		if !isRefusal(err) {
+			t.Errorf("%v is no refusal", err)
+		}
+	}
+	for _, err := range []error{
+		nil, errors.New("x"), context.DeadlineExceeded, context.Canceled, errNoLease, apierrors.NewInternalError(errNoLease),
+		apierrors.NewTimeoutError("x", 1), apierrors.NewServerTimeout(leases, "patch", 1), apierrors.NewServiceUnavailable("x"),
+		apierrors.NewGenericServerResponse(408, "patch", leases, "x", "", 0, true),
+	} {
+		if isRefusal(err) {
+			t.Errorf("%v is a refusal", err)
 		}
 	}
 }

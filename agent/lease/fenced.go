@@ -10,9 +10,12 @@ import (
 )
 
 const (
-	// armedLimit limits the wait for an epoch. A member is armed within seconds after its Lease was written.
-	armedLimit = 8 * time.Second
+	// armedLimit limits the wait for an epoch. A request lasts up to 10 s if its connection is dead.
+	armedLimit = 15 * time.Second
 	pollComm   = 20 * time.Millisecond
+	askEvery   = time.Second
+	// askSignal asks process 1 of a member to read its Lease. Without a Lease, Go's runtime ignores it.
+	askSignal = syscall.SIGUSR1
 )
 
 // ParseEpoch parses a decimal number of at least 1.
@@ -24,17 +27,29 @@ func ParseEpoch(text string) (epoch int64, ok bool) {
 	return epoch, err == nil
 }
 
-// WaitUntilArmed waits a few seconds until process 1 of a member is armed with an epoch, and returns an error if it
-// is not. comm is the file with the name of process 1.
-func WaitUntilArmed(comm string, epoch int64) error {
-	return waitUntilArmed(comm, epoch, time.After(armedLimit))
+// WaitUntilArmed waits some seconds until process 1 of a member is armed with an epoch, and returns an error if it is
+// not. Process 1 is asked to read its Lease, because its watch can be dead for minutes.
+func WaitUntilArmed(epoch int64) error {
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	w := wait{comm: CommOfProcess1, again: again.C, limit: time.After(armedLimit)}
+	w.ask = func() { _ = syscall.Kill(1, askSignal) } // the wait goes on if another user runs process 1
+	return w.untilArmed(epoch)
 }
 
-func waitUntilArmed(comm string, epoch int64, limit <-chan time.Time) error {
+// wait is a wait for process 1.
+type wait struct {
+	comm  string // the file with the name of process 1
+	ask   func()
+	again <-chan time.Time // when process 1 is asked again
+	limit <-chan time.Time
+}
+
+func (w wait) untilArmed(epoch int64) error {
 	poll := time.NewTicker(pollComm)
 	defer poll.Stop()
-	for {
-		text, err := os.ReadFile(comm)
+	for due := true; ; {
+		text, err := os.ReadFile(w.comm)
 		name := strings.TrimSuffix(string(text), "\n")
 		isOutdated := armedEpoch(name) > epoch
 		switch {
@@ -42,14 +57,22 @@ func waitUntilArmed(comm string, epoch int64, limit <-chan time.Time) error {
 			return nil
 		case isOutdated:
 			return notArmed(epoch, name, err)
+		case due && canBeAsked(name):
+			due = false
+			w.ask()
 		}
 		select {
-		case <-limit:
+		case <-w.limit:
 			return notArmed(epoch, name, err)
+		case <-w.again:
+			due = true
 		case <-poll.C:
 		}
 	}
 }
+
+// canBeAsked reports whether a name of process 1 is one of an agent with a Lease. The signal could end another program.
+func canBeAsked(name string) bool { return name == commWaiting || armedEpoch(name) > 0 }
 
 func notArmed(epoch int64, name string, err error) error {
 	shown := fmt.Sprintf("%q", name)

@@ -27,7 +27,7 @@ func TestWaitUntilArmed(t *testing.T) {
 		comm := filepath.Join(t.TempDir(), "comm")
 		write(t, filepath.Dir(comm), "comm", row.name+"\n")
 		text := ""
-		if err := waitUntilArmed(comm, 7, expired()); err != nil {
+		if err := (wait{comm: comm, ask: func() {}, limit: expired()}).untilArmed(7); err != nil {
 			text = err.Error()
 		}
 		isArmed := row.want == ""
@@ -35,7 +35,7 @@ func TestWaitUntilArmed(t *testing.T) {
 			t.Errorf("%q: the error is %q", row.name, text)
 		}
 	}
-	if err := waitUntilArmed("/nonexistent", 7, expired()); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if err := (wait{comm: "/nonexistent", limit: expired()}).untilArmed(7); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -44,7 +44,7 @@ func TestWaitUntilArmed(t *testing.T) {
 func TestAnOutdatedCommandFailsAtOnce(t *testing.T) {
 	comm := filepath.Join(t.TempDir(), "comm")
 	write(t, filepath.Dir(comm), "comm", "armed-8\n")
-	if err := waitUntilArmed(comm, 7, nil); err == nil || !strings.Contains(err.Error(), "outdated") {
+	if err := (wait{comm: comm}).untilArmed(7); err == nil || !strings.Contains(err.Error(), "outdated") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -54,13 +54,44 @@ func TestACommandWaitsForItsEpoch(t *testing.T) {
 	comm := filepath.Join(dir, "comm")
 	write(t, dir, "comm", "armed-6\n")
 	done := make(chan error)
-	go func() { done <- waitUntilArmed(comm, 7, nil) }()
+	go func() { done <- (wait{comm: comm, ask: func() {}}).untilArmed(7) }()
 	write(t, dir, "next", "armed-7\n")
 	if err := os.Rename(filepath.Join(dir, "next"), comm); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// Process 1 is asked at once, and again, but only if it is an agent with a Lease.
+func TestACommandAsksProcess1(t *testing.T) {
+	dir := t.TempDir()
+	comm := filepath.Join(dir, "comm")
+	for _, name := range []string{commWaiting, "armed-6"} {
+		write(t, dir, "comm", name+"\n")
+		asked, again, done := make(chan struct{}), make(chan time.Time), make(chan error)
+		w := wait{comm: comm, ask: func() { asked <- struct{}{} }, again: again}
+		go func() { done <- w.untilArmed(7) }()
+		<-asked
+		again <- time.Time{}
+		<-asked
+		again <- time.Time{}
+		<-asked
+		write(t, dir, "next", "armed-7\n")
+		if err := os.Rename(filepath.Join(dir, "next"), comm); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"agent", "agent-running", "sh", "armed-x", ""} {
+		write(t, dir, "comm", name+"\n")
+		w := wait{comm: comm, ask: func() { t.Errorf("process 1 with the name %q is asked", name) }, limit: expired()}
+		if err := w.untilArmed(7); err == nil {
+			t.Errorf("%q is armed", name)
+		}
 	}
 }
 

@@ -67,6 +67,8 @@ const (
 	maxTimeout = 10 * time.Second
 	// handOverLimit is the time in which the agent attempts a handover.
 	handOverLimit = 2 * time.Second
+	// askedPause is the min time between two reads for which commands have asked.
+	askedPause = 500 * time.Millisecond
 
 	reasonExpired  = "no renewal of the Lease has succeeded in time"
 	reasonReplaced = "the Lease has another holder"
@@ -82,9 +84,13 @@ type Holder struct {
 
 	phase    phase
 	released bool
-	expired  bool  // the program ran when the deadline passed
-	epoch    int64 // of the Lease when the program was started, or the member was armed
+	expired  bool  // the deadline has passed before a response
+	epoch    int64 // of the Lease when the program was started, or the member was armed or has sent a renewal
 	hidden   bool  // an armed member shows no epoch
+
+	// uncertain is the deadline of a waiting member whose renewal is committed or may be, or 0.
+	uncertain time.Duration
+	former    time.Duration // uncertain before the renewal in the network
 
 	lease Lease // as last read or written
 	// current is set if no change is known since the Lease was read or written.
@@ -92,6 +98,7 @@ type Holder struct {
 	// names is set if the watch has reported that the Lease names this pod.
 	names  bool
 	lookAt time.Duration // when the Lease must be read although no change is known
+	asked  time.Duration // when the Lease must be read because a command has asked for that
 
 	request Operation // in the network, or Wait
 	sent    time.Duration
@@ -141,7 +148,7 @@ func (h *Holder) Next(now time.Duration) Step {
 	switch {
 	case h.released:
 		return h.nextReleased()
-	case h.phase == running && h.fenced(now) != "":
+	case h.phase != ended && h.fenced(now) != "":
 		return Step{Operation: Fence, Reason: h.fenced(now)}
 	case h.follow() != Wait:
 		return Step{Operation: h.follow()}
@@ -165,11 +172,24 @@ func (h *Holder) nextReleased() Step {
 	return Step{Operation: Finish}
 }
 
+// endsAt returns when the container ends if no further renewal succeeds.
+func (h *Holder) endsAt() time.Duration {
+	switch {
+	case h.phase == running:
+		return h.Deadline()
+	case h.uncertain > 0:
+		return h.uncertain
+	}
+	return never
+}
+
 // fenced returns why the container must end at once, or "".
 func (h *Holder) fenced(now time.Duration) string {
 	switch {
-	case h.expired, now >= h.Deadline():
+	case h.expired, now >= h.endsAt():
 		return reasonExpired
+	case h.phase == waiting:
+		return ""
 	case h.member:
 		return h.fencedMember()
 	case !h.isHolder():
@@ -182,10 +202,7 @@ func (h *Holder) fenced(now time.Duration) string {
 
 // wait returns a step that waits, but not longer than the program may run.
 func (h *Holder) wait(until time.Duration) Step {
-	if h.phase == running {
-		until = min(until, h.Deadline())
-	}
-	return Step{Operation: Wait, At: until}
+	return Step{Operation: Wait, At: min(until, h.endsAt())}
 }
 
 func (h *Holder) nextWaiting(now time.Duration) Step {
@@ -241,11 +258,8 @@ func (h *Holder) nextEnded(now time.Duration) Step {
 func (h *Holder) handOverBy() time.Duration { return min(h.endedAt+handOverLimit, h.Deadline()) }
 
 func (h *Holder) send(operation Operation, now time.Duration) Step {
-	timeout := min(h.duration/5, maxTimeout)
-	switch h.phase {
-	case running:
-		timeout = min(timeout, h.Deadline()-now)
-	case ended:
+	timeout := min(h.duration/5, maxTimeout, h.endsAt()-now)
+	if h.phase == ended {
 		timeout = min(timeout, h.handOverBy()-now)
 	}
 	return Step{Operation: operation, Timeout: timeout}
@@ -254,13 +268,15 @@ func (h *Holder) send(operation Operation, now time.Duration) Step {
 // Sent records that a request will be sent. It must be called before.
 func (h *Holder) Sent(operation Operation, now time.Duration) {
 	h.request, h.sent, h.seen = operation, now, ""
+	if h.isUnarmedRenewal() {
+		h.attempt(now)
+	}
 }
 
 // Answered records the outcome of the request. The Lease is ignored unless the request succeeded.
 func (h *Holder) Answered(outcome Outcome, lease Lease, now time.Duration) {
 	operation := h.request
-	h.request = Wait
-	if h.phase == running && now >= h.Deadline() {
+	if now >= h.endsAt() {
 		h.expired = true
 	}
 	switch outcome {
@@ -282,14 +298,20 @@ func (h *Holder) Answered(outcome Outcome, lease Lease, now time.Duration) {
 			h.renewed, h.holds, h.proven = h.sent, true, lease.Epoch
 		}
 		h.holds = h.holds && h.isHolder() && h.isProven()
+		h.settle()
 	}
+	h.request = Wait
 }
 
-// lookLater postpones the next read. The holder needs none, because its renewals detect changes.
+// lookLater postpones the next read. The holder needs none, because its renewals detect changes. A read for which a
+// command has asked since the last request is not postponed.
 func (h *Holder) lookLater(now time.Duration) {
 	h.lookAt = never
 	if h.phase == waiting {
 		h.lookAt = now + h.renewEvery()
+	}
+	if h.asked > h.sent {
+		h.Unwatched(h.asked)
 	}
 }
 
@@ -321,6 +343,17 @@ func (h *Holder) Changed(version, holder string, now time.Duration) {
 
 // Unwatched records that the watch has ended, and when the Lease must be read before the next watch.
 func (h *Holder) Unwatched(at time.Duration) { h.lookAt = min(h.lookAt, at) }
+
+// Asked records that a command has asked process 1 to read the Lease, because the watch can be dead. It is read at
+// once, also in the pause after a failure, but not again and again.
+func (h *Holder) Asked(now time.Duration) {
+	if now < h.asked {
+		return // it will be read then
+	}
+	h.asked = max(now, h.asked+askedPause)
+	h.Unwatched(h.asked)
+	h.notBefore = min(h.notBefore, h.asked)
+}
 
 // Started records the start of the program.
 func (h *Holder) Started() { h.phase, h.epoch, h.lookAt = running, h.lease.Epoch, never }

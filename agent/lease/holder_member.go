@@ -62,10 +62,49 @@ func (h *Holder) follow() Operation {
 	return Wait
 }
 
+// isUnarmedRenewal reports whether the request is a renewal of a waiting member. The operator can see it although its
+// response is lost. It then expects that the container ends when no further renewal succeeds.
+func (h *Holder) isUnarmedRenewal() bool {
+	isWaiting := h.member && h.phase == waiting
+	return isWaiting && h.request == Renew
+}
+
+// attempt records that a waiting member will send a renewal. Its deadline remains if an earlier renewal has set it.
+func (h *Holder) attempt(now time.Duration) {
+	h.former = h.uncertain
+	if h.uncertain == 0 {
+		h.uncertain, h.epoch = now+h.endAfter(), 0
+	}
+	h.epoch = max(h.epoch, h.lease.Epoch)
+}
+
+// Refused records that the API server has not executed the request and will not. It must be called before Answered.
+func (h *Holder) Refused() {
+	if h.isUnarmedRenewal() {
+		h.uncertain = h.former
+	}
+}
+
+// settle changes the deadline of a waiting member after a request that succeeded. A Lease that does not name the pod
+// has another version, so no earlier renewal can be committed any more. As in the case of an armed member, one with a
+// lower epoch proves nothing.
+func (h *Holder) settle() {
+	isReleased := !h.isHolder() && h.lease.Epoch >= h.epoch
+	switch {
+	case h.isUnarmedRenewal():
+		h.uncertain = h.Deadline()
+	case isReleased:
+		h.uncertain = 0
+	}
+}
+
+// Uncertain returns when the container of a waiting member ends if no renewal succeeds, or 0 if it does not.
+func (h *Holder) Uncertain() time.Duration { return h.uncertain }
+
 // Armed records that the watchdog is armed, and that the epoch is shown.
 func (h *Holder) Armed() {
 	h.Started()
-	h.hidden = false
+	h.hidden, h.uncertain = false, 0
 }
 
 // Hidden records that no epoch is shown. From now on, a Lease with a lower epoch than this one ends the container.

@@ -61,7 +61,7 @@ func TestAMemberIsArmedAfterARenewal(t *testing.T) {
 }
 
 func TestALateResponseDoesNotArmAMember(t *testing.T) {
-	for after, want := range map[time.Duration]Operation{20*s - 1: Arm, 20 * s: Renew} {
+	for after, want := range map[time.Duration]Operation{20*s - 1: Arm, 20 * s: Fence} {
 		c := newMemberScript(t)
 		c.reads(0, lease(1, self))
 		c.sent(0, Renew)
@@ -81,6 +81,223 @@ func TestARenewalOfAnotherEpochDoesNotArmAMember(t *testing.T) {
 	c.sent(1*s, Renew)
 	c.succeeds(1*s, at(4, self, 5))
 	c.arms(1 * s)
+}
+
+// refuses is an answer of the API server that the renewal is not executed.
+func (c *script) refuses(at time.Duration, outcome Outcome) {
+	c.h.Refused()
+	c.h.Answered(outcome, Lease{}, t0+at)
+}
+
+// until compares the deadline of a waiting member. After never, there is none.
+func (c *script) until(at time.Duration) {
+	c.t.Helper()
+	want := t0 + at
+	if at == never {
+		want = 0
+	}
+	if got := c.h.Uncertain(); got != want {
+		c.t.Fatalf("the deadline is %s, want %s", got, want)
+	}
+}
+
+// newLost returns the Holder of a member that has sent its first renewal at 0, and has no response.
+func newLost(t *testing.T) *script {
+	t.Helper()
+	c := newMemberScript(t)
+	c.reads(0, lease(1, self))
+	c.until(never)
+	c.sent(0, Renew)
+	c.until(20 * s)
+	c.fails(6 * s)
+	c.until(20 * s)
+	return c
+}
+
+// TestTheResponseToTheFirstRenewalIsLost tests that the operator may count the renewal of a waiting member.
+func TestTheResponseToTheFirstRenewalIsLost(t *testing.T) {
+	t.Run("silence", func(t *testing.T) {
+		c := newLost(t)
+		c.sent(7*s, Renew)
+		c.until(20 * s)
+		c.waits(8*s, 20*s)
+		c.fails(13 * s)
+		if step := c.next(18*s, Get); step.Timeout != 2*s {
+			t.Errorf("the timeout is %s, want the time until the deadline", step.Timeout)
+		}
+		c.sent(18*s, Get)
+		c.next(20*s-1, Wait)
+		c.fences(20*s, reasonExpired)
+		c.succeeds(21*s, lease(3, ""))
+		c.fences(21*s, reasonExpired)
+	})
+	t.Run("a response after the deadline", func(t *testing.T) {
+		c := newLost(t)
+		c.sent(15*s, Get)
+		c.succeeds(20*s, lease(3, ""))
+		c.fences(20*s, reasonExpired)
+	})
+	t.Run("a conflict, and a read that names the pod", func(t *testing.T) {
+		c := newLost(t)
+		c.sent(7*s, Renew)
+		c.refuses(8*s, Outdated)
+		c.until(20 * s)
+		c.reads(8*s, lease(2, self))
+		c.until(20 * s)
+		c.sent(9*s, Renew)
+		c.until(20 * s)
+		c.succeeds(9*s, lease(3, self))
+		c.until(29 * s)
+		c.arms(9 * s)
+		c.until(never)
+		if c.h.Deadline() != t0+29*s {
+			t.Errorf("the deadline is %s", c.h.Deadline()-t0)
+		}
+		c.waits(9*s, 19*s)
+	})
+	t.Run("a read of another version that names the pod", func(t *testing.T) {
+		c := newLost(t)
+		c.changed(7*s, "3", self)
+		c.reads(7*s, at(3, self, 5))
+		c.sent(7*s, Renew)
+		c.refuses(7*s, Outdated)
+		c.until(20 * s)
+	})
+	for name, l := range map[string]Lease{"released": lease(3, ""), "another holder": at(3, other, 5)} {
+		t.Run(name, func(t *testing.T) {
+			c := newLost(t)
+			c.sent(7*s, Renew)
+			c.refuses(7*s, Outdated)
+			c.reads(7*s, l)
+			c.until(never)
+			c.waits(7*s, 17*s)
+			c.next(100*s, Get)
+		})
+	}
+	t.Run("a lower epoch proves nothing", func(t *testing.T) {
+		c := newLost(t)
+		c.changed(7*s, "3", "")
+		c.reads(7*s, at(3, "", 3))
+		c.until(20 * s)
+	})
+	t.Run("a lower epoch than the highest of the renewals", func(t *testing.T) {
+		c := newLost(t)
+		c.changed(7*s, "3", self)
+		c.reads(7*s, at(3, self, 3))
+		c.sent(7*s, Renew)
+		c.fails(8 * s)
+		c.changed(9*s, "4", "")
+		c.reads(9*s, at(4, "", 3))
+		c.until(20 * s)
+	})
+	t.Run("the next naming has its own deadline", func(t *testing.T) {
+		c := newLost(t)
+		c.changed(7*s, "3", "")
+		c.reads(7*s, lease(3, ""))
+		c.changed(8*s, "4", self)
+		c.reads(8*s, at(4, self, 2))
+		c.sent(9*s, Renew)
+		c.until(29 * s)
+		c.refuses(9*s, Outdated)
+		c.until(never)
+		c.reads(9*s, at(5, self, 2))
+		c.sent(10*s, Renew)
+		c.fails(10 * s)
+		c.changed(11*s, "6", "")
+		c.reads(11*s, at(6, "", 2))
+		c.until(never)
+	})
+	t.Run("a StatefulSingleton has none", func(t *testing.T) {
+		c := newScript(t)
+		c.reads(0, lease(1, self))
+		c.sent(0, Renew)
+		c.until(never)
+		c.fails(6 * s)
+		c.next(100*s, Get)
+	})
+}
+
+// TestARefusedFirstRenewal tests that a renewal that is certainly not committed sets no deadline.
+func TestARefusedFirstRenewal(t *testing.T) {
+	for outcome, want := range map[Outcome]Operation{Outdated: Get, Failed: Renew, Missing: Get} {
+		c := newMemberScript(t)
+		c.reads(0, lease(1, self))
+		c.sent(0, Renew)
+		c.refuses(1*s, outcome)
+		c.until(never)
+		c.next(2*s, want)
+		c.next(100*s, Get)
+	}
+	t.Run("after a renewal of another epoch", func(t *testing.T) {
+		c := newMemberScript(t)
+		c.reads(0, lease(1, self))
+		c.sent(0, Renew)
+		c.succeeds(0, lease(2, self))
+		c.h.Sent(Get, t0)
+		c.succeeds(1*s, at(3, self, 5))
+		c.sent(2*s, Renew)
+		c.refuses(2*s, Outdated)
+		c.until(20 * s)
+	})
+	t.Run("a refused read", func(t *testing.T) {
+		c := newLost(t)
+		c.sent(12*s, Get)
+		c.refuses(12*s, Failed)
+		c.until(20 * s)
+	})
+	t.Run("an armed member", func(t *testing.T) {
+		c := newArmed(t)
+		c.sent(10*s, Renew)
+		c.until(never)
+		c.refuses(10*s, Failed)
+		c.until(never)
+		c.fences(20*s, reasonExpired)
+	})
+}
+
+func TestACommandAsksForARead(t *testing.T) {
+	t.Run("waiting", func(t *testing.T) {
+		c := newMemberScript(t)
+		c.reads(0, lease(1, ""))
+		c.waits(0, 10*s)
+		c.h.Asked(t0 + 1*s)
+		c.reads(1*s, lease(1, ""))
+		c.waits(1*s, 11*s)
+	})
+	t.Run("armed", func(t *testing.T) {
+		c := newArmed(t)
+		c.h.Asked(t0 + 1*s)
+		c.reads(1*s, lease(2, self))
+		c.waits(1*s, 10*s)
+	})
+	t.Run("not again and again", func(t *testing.T) {
+		c := newMemberScript(t)
+		c.reads(0, lease(1, ""))
+		c.h.Asked(t0 + 1*s)
+		c.reads(1*s, lease(1, ""))
+		c.h.Asked(t0 + 1*s + 1)
+		c.h.Asked(t0 + 1*s + 2)
+		c.waits(1*s+2, 1*s+askedPause)
+		c.changed(1*s+3, "2", other)
+		c.reads(1*s+askedPause, lease(2, other))
+		c.waits(2*s, 11*s+askedPause)
+	})
+	t.Run("during a read, which can be too early", func(t *testing.T) {
+		c := newMemberScript(t)
+		c.sent(0, Get)
+		c.h.Asked(t0 + 1*s)
+		c.succeeds(2*s, lease(1, ""))
+		c.reads(2*s, lease(1, ""))
+		c.waits(2*s, 12*s)
+	})
+	t.Run("in the pause after a failure", func(t *testing.T) {
+		c := newArmed(t)
+		c.sent(10*s, Renew)
+		c.fails(10 * s)
+		c.waits(10*s, 11*s)
+		c.h.Asked(t0 + 10*s + 1)
+		c.next(10*s+1, Renew)
+	})
 }
 
 func TestAMemberRenewsUntilTheDeadline(t *testing.T) {

@@ -74,10 +74,15 @@ func fence(log *Log, reason string) {
 
 // send sends a request. Its age is measured from the moment before.
 func (k *keeper) send(step Step) {
+	k.holder.Sent(step.Operation, sinceBoot())
+	k.request(step)
+}
+
+// request sends a request that the Holder knows.
+func (k *keeper) request(step Step) {
 	ctx, cancel := context.WithTimeout(context.Background(), step.Timeout)
 	k.cancel = cancel
 	known := k.holder.Known()
-	k.holder.Sent(step.Operation, sinceBoot())
 	go func() {
 		defer cancel()
 		lease, err := k.client.request(ctx, step.Operation, known)
@@ -87,6 +92,9 @@ func (k *keeper) send(step Step) {
 
 func (k *keeper) answered(a answer) {
 	outcome, before := outcomeOf(a.err), k.holder.Known().Version
+	if isRefusal(a.err) {
+		k.holder.Refused()
+	}
 	k.holder.Answered(outcome, a.lease, sinceBoot())
 	k.logProblem(a, outcome)
 	if outcome != Succeeded {

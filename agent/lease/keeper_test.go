@@ -1,12 +1,16 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // TestProblemsAreLoggedOnce tests that an error is logged when it changes, and that a missing Lease has one text.
@@ -57,4 +61,20 @@ func TestAKeeperNeedsAnIdentityAndAServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "1")
 	fails("configure the client")
+}
+
+// TestARefusalIsRecorded tests that a conflict clears the deadline of the first renewal, and a lost response does not.
+func TestARefusalIsRecorded(t *testing.T) {
+	for err, want := range map[error]bool{
+		apierrors.NewConflict(schema.GroupResource{Resource: resource}, "x", nil): false, context.Canceled: true,
+	} {
+		c := newMemberScript(t)
+		c.reads(0, lease(1, self))
+		c.sent(0, Renew)
+		k := &keeper{holder: c.h}
+		k.answered(answer{Renew, Lease{}, err})
+		if got := c.h.Uncertain() > 0; got != want {
+			t.Errorf("%v: a deadline remains: %v, want %v", err, got, want)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,17 +13,20 @@ import (
 // it.
 type member struct {
 	*keeper
-	refused int64 // the last epoch that cannot be shown
+	asked   chan os.Signal // a command asks for a read of the Lease
+	refused int64          // the last epoch that cannot be shown
 }
 
 // Keep renews the Lease of a member in the background while the Lease names the pod. Process 1 must call it, and its
-// name shows the epoch from then on. The container ends when no renewal has succeeded in time.
+// name shows the epoch from then on. The container ends when no renewal has succeeded in time. askSignal makes it
+// read the Lease.
 func Keep(config Config) error {
 	klog.SetLogger(logr.Discard()) // it would write to the log of the container, and wait
 	m, err := newMember(config)
 	if err != nil {
 		return err
 	}
+	signal.Notify(m.asked, askSignal)
 	config.Log.Printf("waiting for Lease %s as %s", m.lease, m.holder.identity)
 	go m.run()
 	return nil
@@ -33,7 +38,7 @@ func newMember(config Config) (*member, error) {
 		return nil, err
 	}
 	keeper.client.mustExist = true
-	return &member{keeper: keeper}, nil
+	return &member{keeper: keeper, asked: make(chan os.Signal, 1)}, nil
 }
 
 func (m *member) run() {
@@ -67,10 +72,34 @@ func (m *member) wait(until time.Duration) {
 	select {
 	case a := <-m.answers:
 		m.answered(a)
+		m.guard()
 		m.logRefused()
 	case c := <-m.watcher.changes:
 		m.changed(c)
+	case <-m.asked:
+		m.holder.Asked(sinceBoot())
 	case <-timer.C:
+	}
+}
+
+// send sends a request. The watchdog is set before, because the operator can see a renewal at once.
+func (m *member) send(step Step) {
+	m.holder.Sent(step.Operation, sinceBoot())
+	m.guard()
+	m.request(step)
+}
+
+// guard sets the watchdog of a waiting member to the deadline of its renewals, or stops it if there is none.
+func (m *member) guard() {
+	if !m.holder.IsWaiting() {
+		return
+	}
+	set := m.watchdog.disarm
+	if at := m.holder.Uncertain(); at > 0 {
+		set = func() error { return m.watchdog.arm(at) }
+	}
+	if err := set(); err != nil {
+		fence(m.Log, err.Error())
 	}
 }
 

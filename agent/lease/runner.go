@@ -14,7 +14,7 @@ import (
 // Exit codes of process 1. Otherwise it exits with the exit code of the program.
 const (
 	ExitFailure       = 1
-	ExitFenced        = 125 // the container may not run the program any longer
+	ExitFenced        = 125 // the container may not run the program any longer, or WaitUntilArmed has failed
 	ExitCannotExecute = 126
 	ExitNotFound      = 127
 	exitSignal        = 128 // plus the number of the signal, as in shells

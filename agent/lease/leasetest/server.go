@@ -134,6 +134,12 @@ func (s *Server) Fail(f Fault) {
 	s.wake()
 }
 
+func (s *Server) hasFault(f Fault) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault == f
+}
+
 // Lease returns a copy of the Lease.
 func (s *Server) Lease() *coordinationv1.Lease {
 	s.mu.Lock()
@@ -206,6 +212,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case fault == Lost:
 			hangUp(w)
+		case s.hasFault(Silent): // since the request has arrived
+			s.block(r)
 		case err != nil:
 			respond(w, err)
 		default:

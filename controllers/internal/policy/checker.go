@@ -57,6 +57,13 @@ func (c *Checker) Start(ctx context.Context) error {
 	return nil
 }
 
+// First checks the policies now, unless they were checked before.
+func (c *Checker) First(ctx context.Context) {
+	if c.problem.Load() == nil {
+		c.Note(c.look(ctx))
+	}
+}
+
 // Note stores the problem, and sends an event if it has changed, because no watch event of an object reports it. One
 // pending event is enough.
 func (c *Checker) Note(problem engine.Notice) {

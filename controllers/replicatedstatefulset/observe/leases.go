@@ -79,6 +79,7 @@ func (r *Reader) readLeases(ctx context.Context, w *facts.World, from engine.Vie
 		return nil
 	}
 	if r.Policy != nil {
+		r.Policy.First(ctx) // a new process has not checked it yet
 		f.Problem = r.Policy.MissingIn(w.Set.Namespace)
 	}
 	if f.Problem.Message != "" {

@@ -268,12 +268,6 @@ func TestThePolicyOnLeasesIsMissing(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(row.existing...).Build()
 			l.policy = observe.NewPolicyChecker(api, row.own, nil)
 			look := l.reader(t, true)
-			if row.own != "ns" {
-				if w := look(); w.Fencing.Problem.Message != "" {
-					t.Errorf("before the first check, the problem is %+v", w.Fencing.Problem)
-				}
-			}
-			checkOnce(t, l.policy)
 			w := look()
 			got, reason := w.Fencing.Problem, ""
 			if row.problem != "" {
@@ -288,23 +282,6 @@ func TestThePolicyOnLeasesIsMissing(t *testing.T) {
 			}
 		})
 	}
-}
-
-// checkOnce lets a Checker check the policy once.
-func checkOnce(t *testing.T, c *policy.Checker) {
-	t.Helper()
-	ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
-	live := c.Live
-	c.Live = interceptor.NewClient(live.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-			end() // so that there is no second check
-			return api.Get(context.WithoutCancel(ctx), key, into, opts...)
-		}})
-	if err := c.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	end()
-	c.Live = live
 }
 
 // TestAChangeOfThePolicyQueuesSetsWithLeases checks OnPolicy.
