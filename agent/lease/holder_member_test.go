@@ -163,6 +163,10 @@ func TestTheResponseToTheFirstRenewalIsLost(t *testing.T) {
 		c.refuses(7*s, Outdated)
 		c.until(20 * s)
 	})
+}
+
+// TestAReadAfterALostResponse tests which reads end the deadline that a lost response has left.
+func TestAReadAfterALostResponse(t *testing.T) {
 	for name, l := range map[string]Lease{"released": lease(3, ""), "another holder": at(3, other, 5)} {
 		t.Run(name, func(t *testing.T) {
 			c := newLost(t)
