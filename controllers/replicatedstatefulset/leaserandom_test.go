@@ -197,7 +197,7 @@ func (s *stage) healLeases() {
 // TestRandomOrdersWithLeases runs stories of members with Leases in random orders, while nodes are cut off, containers
 // are frozen, requests are late, and the operator dies. Programs that are frozen do not count as primaries.
 func TestRandomOrdersWithLeases(t *testing.T) {
-	const orders = 12
+	const orders = 4
 	fenced := 0
 	for _, story := range leaseStories {
 		t.Run(story.name, func(t *testing.T) {
