@@ -123,7 +123,7 @@ func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
 }
 
 // dark are scenarios that TestRandomOrders runs too.
-var dark = []told{
+var dark = []scenario{
 	{name: "scale 5 to 3 without a primary", set: fixture.SetOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
 	{name: "scale 3 to 1 without a primary", set: fixture.SetOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
 	{name: "scale 5 to 2 to 4 without a primary", set: fixture.SetOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},

@@ -14,8 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 )
 
-// leaseStories are stories of sets whose members have Leases, for random orders.
-var leaseStories = []told{
+// leaseScenarios are stories of sets whose members have Leases, for random orders.
+var leaseScenarios = []scenario{
 	{name: "faults", set: fencedByLease(fixture.SetOf(3, 1)), steps: []func(*stage){write, write, write}, wait: 30 * time.Second},
 	{name: "fencing is switched off and on", set: fencedByLease(fixture.SetOf(3, 1)), steps: []func(*stage){write, fence(false), write, fence(true), write}, wait: 40 * time.Second},
 	{name: "fencing is switched on and off", set: fixture.SetOf(3, 1), steps: []func(*stage){write, fence(true), write, fence(false), write}, wait: 40 * time.Second},
@@ -199,11 +199,11 @@ func (s *stage) healLeases() {
 func TestRandomOrdersWithLeases(t *testing.T) {
 	const orders = 4
 	fenced := 0
-	for _, story := range leaseStories {
+	for _, story := range leaseScenarios {
 		t.Run(story.name, func(t *testing.T) {
 			first, count := simtest.Orders(orders)
 			for seed := first; seed < first+count; seed++ {
-				fenced += leasesInAnyOrder(t, &story, int64(seed))
+				fenced += randomOrderWithLeases(t, &story, int64(seed))
 			}
 		})
 	}
@@ -212,7 +212,7 @@ func TestRandomOrdersWithLeases(t *testing.T) {
 	}
 }
 
-func leasesInAnyOrder(t *testing.T, story *told, seed int64) (fenced int) {
+func randomOrderWithLeases(t *testing.T, story *scenario, seed int64) (fenced int) {
 	t.Helper()
 	chance := rand.New(rand.NewSource(seed))
 	s := newStage(t, story.set.DeepCopy())

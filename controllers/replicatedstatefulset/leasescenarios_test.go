@@ -22,8 +22,8 @@ import (
 // Scenarios of members with Leases. The invariant fails a test if two primaries act, or if the first primary lacks an
 // acknowledged entry.
 
-// leasedTrio returns a stage with a running set of three members with Leases, of which rss-db-0 is primary.
-func leasedTrio(t *testing.T) *stage {
+// leasedSet returns a stage with a running set of three members with Leases, of which rss-db-0 is primary.
+func leasedSet(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, fencedByLease(fixture.SetOf(3, 1)))
 	s.settle(time.Minute)
@@ -48,7 +48,7 @@ func (s *stage) hasPrimary(name string) {
 // isHealthy checks that the set is as wanted, and that the agents agree.
 func (s *stage) isHealthy() {
 	s.t.Helper()
-	s.ends(&told{})
+	s.ends(&scenario{})
 	s.isArmed()
 }
 
@@ -76,7 +76,7 @@ func TestASecondaryReplacesThePrimaryOfANodeThatIsCutOff(t *testing.T) {
 		"from the API server, for pods only": {loseServer("n1", true), findServer("n1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := leasedTrio(t)
+			s := leasedSet(t)
 			old := s.db.containers["rss-db-0"]
 			r.lose(s)
 			s.during(18 * time.Second)
@@ -99,7 +99,7 @@ func TestASecondaryReplacesThePrimaryOfANodeThatIsCutOff(t *testing.T) {
 
 // TestAPrimaryIsFencedBeforeItIsReplaced tests the times: the primary ends before its Lease has expired.
 func TestAPrimaryIsFencedBeforeItIsReplaced(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	since := s.Now
 	partition("n1")(s)
 	for s.net.fenced == 0 {
@@ -115,7 +115,7 @@ func TestAPrimaryIsFencedBeforeItIsReplaced(t *testing.T) {
 }
 
 func TestAnAPIServerThatIsAwayForAShortTimeEndsNothing(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	for range 5 {
 		s.serverAway(nil, 8*time.Second)
 		s.during(12 * time.Second)
@@ -127,7 +127,7 @@ func TestAnAPIServerThatIsAwayForAShortTimeEndsNothing(t *testing.T) {
 
 func TestAnAPIServerThatIsAwayForLongEndsThePrimary(t *testing.T) {
 	for _, away := range []time.Duration{21 * time.Second, 40 * time.Second, 10 * time.Minute} {
-		s := leasedTrio(t)
+		s := leasedSet(t)
 		link("rss-db-2")(s) // so that the copies differ
 		write(s)
 		s.serverAway(nil, away)
@@ -184,7 +184,7 @@ func TestInterruptedAssignments(t *testing.T) {
 			"the primary crashes": crash(0), "a switchover": switchTo(1), "the node is lost": partition("n1"), "an update": image("two"),
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				s := leasedTrio(t)
+				s := leasedSet(t)
 				s.failAt(r.matches, r.failures...)
 				step(s)
 				s.settle(2 * time.Minute)
@@ -201,7 +201,7 @@ func TestInterruptedAssignments(t *testing.T) {
 }
 
 func TestAPrimaryWhoseLeaseIsDeletedGoesOn(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	for range 3 {
 		deleteLease(0)(s)
 		s.during(30 * time.Second)
@@ -218,7 +218,7 @@ func TestAPrimaryWhoseLeaseIsDeletedGoesOn(t *testing.T) {
 }
 
 func TestMembersWithLeasesThatAreScaled(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	for _, step := range []func(*stage){switchTo(2), scaleTo(1), scaleTo(3), scaleTo(0), scaleTo(3), switchTo(1), scaleTo(5), scaleTo(2)} {
 		step(s)
 		s.settle(2 * time.Minute)
@@ -237,7 +237,7 @@ func TestMembersWithLeasesThatAreScaled(t *testing.T) {
 }
 
 func TestFencingIsSwitchedOffAndOn(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	for i := range 6 {
 		fence(i%2 == 1)(s)
 		s.during(20 * time.Second) // some members are updated
@@ -260,7 +260,7 @@ func TestFencingIsSwitchedOffAndOn(t *testing.T) {
 // TestAFrozenPrimaryIsReplaced tests that a program which is frozen together with its agent ends as soon as its agent is
 // scheduled again.
 func TestAFrozenPrimaryIsReplaced(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	old := s.db.containers["rss-db-0"]
 	freeze(s, old)
 	s.during(50 * time.Second)
@@ -275,7 +275,7 @@ func TestAFrozenPrimaryIsReplaced(t *testing.T) {
 // TestAnAgentThatWasNeverArmed tests an agent whose only renewal has succeeded without a response, and that then loses
 // the API server until its Lease has expired. Its container continues, and counts as ended by the annotation of the Lease.
 func TestAnAgentThatWasNeverArmed(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	s.net.loses = func(a *fakeAgent, renews bool) bool {
 		isFirst := renews && a.c.pod == "rss-db-1"
 		if isFirst {
@@ -298,7 +298,7 @@ func TestAnAgentThatWasNeverArmed(t *testing.T) {
 // TestALeaseThatAnotherOperatorHasAssignedMeanwhile tests that an operator does not release the Lease of a grant that
 // another one has recorded after the first one read the object.
 func TestALeaseThatAnotherOperatorHasAssignedMeanwhile(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	for _, step := range []func(*stage){crash(0), switchTo(2), deleted(2), partition("n1"), answers("n1")} {
 		s.between = s.another
 		step(s)
@@ -312,7 +312,7 @@ func TestALeaseThatAnotherOperatorHasAssignedMeanwhile(t *testing.T) {
 
 // TestAStartWaitsForItsEpoch tests that a start that reaches a container without the Lease of its epoch does not begin.
 func TestAStartWaitsForItsEpoch(t *testing.T) {
-	s := leasedTrio(t)
+	s := leasedSet(t)
 	loseServer("n2", true)(s)
 	together(crash(0), func(s *stage) { s.moved["n1"] = "n9"; s.DeleteNow(s.pod(0)) })(s)
 	s.during(20 * time.Second)

@@ -20,9 +20,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// told is a story: a set, and the steps that follow once it runs. Between two steps everything
+// scenario is a set, and the steps that follow once it runs. Between two steps everything
 // comes to rest, or in random orders some time passes.
-type told struct {
+type scenario struct {
 	name  string
 	set   *v1alpha1.ReplicatedStatefulSet
 	steps []func(*stage)
@@ -32,7 +32,7 @@ type told struct {
 	gone bool
 }
 
-var scenarios = []told{
+var scenarios = []scenario{
 	{name: "create", set: fixture.SetOf(3, 1)},
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
 	{name: "the primary is killed", set: fixture.SetOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
@@ -447,7 +447,7 @@ func deleteSet(s *stage) {
 
 // ends checks the end of a story: everything that is wanted exists and is healthy, and the operator
 // rests.
-func (s *stage) ends(story *told) {
+func (s *stage) ends(story *scenario) {
 	s.t.Helper()
 	set := s.set()
 	if story.gone {
@@ -560,7 +560,7 @@ func TestRandomOrders(t *testing.T) {
 // orders is the default number of random orders of each story.
 const orders = 5
 
-func inAnyOrder(t *testing.T, story *told, seed int64) {
+func inAnyOrder(t *testing.T, story *scenario, seed int64) {
 	t.Helper()
 	chance := rand.New(rand.NewSource(seed))
 	set := story.set.DeepCopy()

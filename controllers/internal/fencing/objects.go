@@ -59,8 +59,8 @@ func SameHolder(want *coordinationv1.Lease) func(metav1.Object) error {
 	}
 }
 
-// HowToPermit ends a message about a missing right of the controllers, in the namespace of the operator.
-func HowToPermit(namespace string) string {
-	return fmt.Sprintf("An administrator permits it by: kubectl create clusterrolebinding stateful-operator-fencing "+
-		"--clusterrole=stateful-operator-fencing-role --serviceaccount=%s:stateful-operator-controller-manager", namespace)
+// NotPermitted returns the message about a missing right of the controllers, in the namespace of the operator.
+func NotPermitted(err error, namespace string) string {
+	return fmt.Sprintf("fencing by a Lease is not permitted: %v. An administrator permits it by: kubectl create clusterrolebinding stateful-operator-fencing "+
+		"--clusterrole=stateful-operator-fencing-role --serviceaccount=%s:stateful-operator-controller-manager", err, namespace)
 }

@@ -1,6 +1,7 @@
 package fencing
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -68,8 +69,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-func TestHowToPermit(t *testing.T) {
-	if got := HowToPermit("home"); !strings.HasSuffix(got, "--serviceaccount=home:stateful-operator-controller-manager") {
+func TestNotPermitted(t *testing.T) {
+	if got := NotPermitted(errors.New("no right"), "home"); !strings.HasSuffix(got, "--serviceaccount=home:stateful-operator-controller-manager") {
 		t.Errorf("the command is %q", got)
 	}
 }

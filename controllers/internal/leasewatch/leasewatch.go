@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 )
 
 // Watch watches the Leases with one label. Its value is the name of the object of a Lease, which may have several.
@@ -114,7 +116,7 @@ func (w *Watch) see(obj any) {
 	if !ok {
 		return
 	}
-	key, object, holder := client.ObjectKeyFromObject(lease), w.objectOf(lease), ptr.Deref(lease.Spec.HolderIdentity, "")
+	key, object, holder := client.ObjectKeyFromObject(lease), w.objectOf(lease), fencing.HolderOf(lease)
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	w.mu.Lock()
 	before := w.leases[key]
@@ -142,6 +144,16 @@ func (w *Watch) forget(obj any) {
 	delete(w.leases, client.ObjectKeyFromObject(lease))
 	w.mu.Unlock()
 	w.requeue(w.objectOf(lease))
+}
+
+// Since returns when this process first saw a version of a Lease, which it has read now. seen is what earlier reads have
+// seen. The watch may have seen it before.
+func (w *Watch) Since(lease types.NamespacedName, seen *Sighting, version string, now time.Time) time.Time {
+	since := seen.Since(version, now)
+	if earlier := w.SeenAt(lease, version); !earlier.IsZero() && earlier.Before(since) {
+		return earlier
+	}
+	return since
 }
 
 // SeenAt returns when a version of a Lease was seen; zero if it is not the last one that was seen.

@@ -60,7 +60,7 @@ func BuildLeaseRoleBinding(set *v1alpha1.ReplicatedStatefulSet, accounts []strin
 // LeaseDuration returns the duration of the Lease that process 1 of a container of the pod renews. It is 0 if the
 // pod has no Lease.
 func LeaseDuration(pod *corev1.Pod, container string) time.Duration {
-	if c := containerNamed(pod, container); c != nil {
+	if c := ContainerNamed(pod, container); c != nil {
 		return application.LeaseDuration(c)
 	}
 	return 0
@@ -68,13 +68,14 @@ func LeaseDuration(pod *corev1.Pod, container string) time.Duration {
 
 // AgentOf returns the path of the agent in a container with a Lease.
 func AgentOf(pod *corev1.Pod, container string) string {
-	if c := containerNamed(pod, container); c != nil && len(c.Command) > 0 {
+	if c := ContainerNamed(pod, container); c != nil && len(c.Command) > 0 {
 		return c.Command[0]
 	}
 	return ""
 }
 
-func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
+// ContainerNamed returns the container of a pod. It returns nil if there is none.
+func ContainerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {
 			return &pod.Spec.Containers[i]

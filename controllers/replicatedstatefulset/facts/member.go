@@ -225,10 +225,8 @@ func HeldUntil(m *Member) time.Time {
 
 // sleepOf returns how long the preStop hook of the commands' container sleeps.
 func sleepOf(m *Member) time.Duration {
-	for i := range m.Pod.Spec.Containers {
-		if c := &m.Pod.Spec.Containers[i]; c.Name == m.CommandsIn && children.Sleeps(c) {
-			return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		}
+	if c := children.ContainerNamed(m.Pod, m.CommandsIn); c != nil && children.Sleeps(c) {
+		return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 	}
 	return 0
 }

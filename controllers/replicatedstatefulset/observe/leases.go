@@ -64,16 +64,11 @@ func (r *Reader) OnPolicy(ctx context.Context, _ client.Object) []reconcile.Requ
 	return requests
 }
 
-// readLeases reads the Leases of the members, if they are used, and applies them to the members. Leases are always
+// readLeases reads the Leases of the members, if they are used. Leases are always
 // read from the API server. Without the right to read them, or the policy on them, they prove nothing, and no member
 // with a Lease is started.
 func (r *Reader) readLeases(ctx context.Context, w *facts.World, from engine.View) error {
 	f, known := &w.Fencing, r.MemoryOf(w.Set)
-	defer func() {
-		for _, m := range w.Members {
-			known.markFenced(m, f.Leases[m.Name()], r.Now())
-		}
-	}()
 	isUsed := w.UsesLeases() || len(known.leases) > 0 // those that no member uses any more are deleted
 	if !isUsed || w.Invalid != "" {
 		return nil
@@ -159,8 +154,7 @@ func (r *Reader) newer(ctx context.Context, w *facts.World, from engine.View) (*
 
 // notPermitted returns the notice about a missing right.
 func (r *Reader) notPermitted(err error) engine.Notice {
-	return engine.Notice{Reason: v1alpha1.ReasonFencingNotPermitted,
-		Message: fmt.Sprintf("fencing by a Lease is not permitted: %v. %s", err, fencing.HowToPermit(r.Namespace))}
+	return engine.Notice{Reason: v1alpha1.ReasonFencingNotPermitted, Message: fencing.NotPermitted(err, r.Namespace)}
 }
 
 // notBegun returns a result of a command. A start that process 1 has not admitted, because it does not renew the Lease,
@@ -222,11 +216,7 @@ func (k *Remembered) leaseSince(lease *coordinationv1.Lease, watched *leasewatch
 		seen = &leasewatch.Sighting{}
 		k.leases[lease.Name] = seen
 	}
-	since := seen.Since(lease.ResourceVersion, now)
-	if earlier := watched.SeenAt(client.ObjectKeyFromObject(lease), lease.ResourceVersion); !earlier.IsZero() && earlier.Before(since) {
-		return earlier
-	}
-	return since
+	return watched.Since(client.ObjectKeyFromObject(lease), seen, lease.ResourceVersion, now)
 }
 
 // forgetLeases forgets Leases that do not exist any more.

@@ -41,11 +41,15 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	if err := r.readLeases(ctx, w, from); err != nil {
 		return nil, err
 	}
-	if newer, err := r.newer(ctx, w, from); err != nil || newer != nil {
-		if err != nil {
-			return nil, err
-		}
+	newer, err := r.newer(ctx, w, from)
+	if err != nil {
+		return nil, err
+	}
+	if newer != nil {
 		return r.Observe(ctx, newer, from)
+	}
+	for _, m := range w.Members {
+		r.MemoryOf(w.Set).markFenced(m, w.Fencing.Leases[m.Name()], r.Now())
 	}
 	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err

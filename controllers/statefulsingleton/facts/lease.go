@@ -32,20 +32,10 @@ func (w *World) leaseWasUsed() bool {
 }
 
 // LeaseEpoch returns the number of grants by the Lease; 0 without a Lease.
-func (w *World) LeaseEpoch() int64 {
-	if w.Lease == nil {
-		return 0
-	}
-	return int64(ptr.Deref(w.Lease.Spec.LeaseTransitions, 0))
-}
+func (w *World) LeaseEpoch() int64 { return fencing.EpochOf(w.Lease) }
 
 // leaseHolder returns the identity of the holder of the Lease; "" if there is none.
-func (w *World) leaseHolder() string {
-	if w.Lease == nil {
-		return ""
-	}
-	return ptr.Deref(w.Lease.Spec.HolderIdentity, "")
-}
+func (w *World) leaseHolder() string { return fencing.HolderOf(w.Lease) }
 
 // HolderNames returns the names of the pods that the status and the Lease name.
 func (w *World) HolderNames() []string {

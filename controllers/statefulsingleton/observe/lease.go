@@ -58,17 +58,13 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 	if w.Lease != nil {
 		version = w.Lease.ResourceVersion
 	}
-	w.LeaseSince = r.Of(key).lease.Since(version, seen)
-	if earlier := r.Leases.SeenAt(named, version); !earlier.IsZero() && earlier.Before(w.LeaseSince) {
-		w.LeaseSince = earlier
-	}
+	w.LeaseSince = r.Leases.Since(named, &r.Of(key).lease, version, seen)
 	return nil
 }
 
 // notPermitted returns the notice about a missing right.
 func (r *Reader) notPermitted(err error) engine.Notice {
-	return engine.Notice{Reason: v1.ReasonFencingNotPermitted,
-		Message: fmt.Sprintf("fencing by a Lease is not permitted: %v. %s", err, fencing.HowToPermit(r.Guard.Namespace))}
+	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fencing.NotPermitted(err, r.Guard.Namespace)}
 }
 
 // isOf reports whether the operator has created an object for a StatefulSingleton. Only the operator can set the
