@@ -2,7 +2,7 @@
 // goal. StatefulClusters are compared with the StatefulSet controller of the same release and with a
 // bare client-go loop, in one run on one API server, with simulated nodes and without client-side rate
 // limits. Handovers of StatefulSingletons are compared with a Recreate Deployment and a StatefulSet of
-// one pod on real nodes. Upgrades of ExtendedStatefulSets are compared with a StatefulSet's rolling
+// one pod on real nodes, and those by a Lease also with mode Proof. Upgrades of ExtendedStatefulSets are compared with a StatefulSet's rolling
 // update. The last output is the tables of docs/benchmarks.md.
 package main
 
@@ -45,6 +45,7 @@ var benchmarks = []benchmark{
 	{"extended", "many ExtendedStatefulSets, and edits of their configuration", false, measureExtended},
 	{"crowd", "failovers of replicated sets among many others", false, measureCrowd}, // leaves its sets behind
 	{"singleton", "handovers between programs on real nodes", true, measureSingleton},
+	{"fencing", "handovers with fencing by a Lease on real nodes, compared with mode Proof and with no StatefulSingleton", true, measureFencing},
 	{"replicated", "switchovers and failovers on real nodes", true, measureReplicated},
 	{"postgresql", "writes to PostgreSQL while its primary is replaced, on real nodes", true, measurePostgreSQL},
 	{"upgrade", "good upgrades compared with a rolling update on real nodes", true, measureUpgrades},
@@ -59,6 +60,7 @@ type sizes struct {
 	rounds                 int
 	rest                   time.Duration
 	handovers, lostNodes   int
+	fenced                 int           // handovers with fencing by a Lease
 	admission, gate        time.Duration // for how long pods are created and gates are measured
 	failovers              int
 	commands               time.Duration // for how long commands are counted
@@ -69,11 +71,11 @@ type sizes struct {
 var (
 	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
 		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute,
-		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute,
+		handovers: 100, fenced: 500, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute,
 		crowd: [2]int{1, 500}, crowdRest: time.Minute}
 	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
 		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second,
-		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute,
+		handovers: 10, fenced: 20, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute,
 		crowd: [2]int{1, 50}, crowdRest: 20 * time.Second}
 )
 
@@ -123,7 +125,7 @@ func parse(args []string) (settings, error) {
 	})
 	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+all)
 	rest := flags.Duration("rest", 0, "`time` without changes, in which no write is expected (default 10m, quick 20s)")
-	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; of the replicated ones 20 and 3)")
+	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; with fencing 500 and 20; of the replicated ones 20 and 3)")
 	rounds := flags.Int("rounds", 0, "`times` that each comparison is run, in alternating order (default 3, quick 1)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -134,6 +136,7 @@ func parse(args []string) (settings, error) {
 	s.size.rest = cmp.Or(max(*rest, 0), s.size.rest)
 	s.size.rounds = cmp.Or(max(*rounds, 0), s.size.rounds)
 	s.size.handovers = cmp.Or(max(*handovers, 0), s.size.handovers)
+	s.size.fenced = cmp.Or(max(*handovers, 0), s.size.fenced)
 	s.size.failovers = cmp.Or(max(*handovers, 0), s.size.failovers)
 	if *only == "" {
 		s.chosen = possible()

@@ -79,28 +79,35 @@ type handover struct {
 }
 
 func measureHandovers(ctx context.Context, s *site) {
-	step("starting %d applications", len(arrangements))
-	applications := make([]*application, len(arrangements))
-	for i, how := range arrangements {
+	s.alternate(ctx, arrangements, s.size.handovers, func(seen [][]handover) {
+		for i, how := range arrangements {
+			s.reportHandovers(how, seen[i])
+		}
+	})
+}
+
+// alternate measures handovers of each arrangement, and reports them and the overlaps.
+func (s *site) alternate(ctx context.Context, all []arrangement, times int, report func(seen [][]handover)) {
+	step("starting %d applications", len(all))
+	applications := make([]*application, len(all))
+	for i, how := range all {
 		within("starting "+how.name, func() { applications[i] = s.newApplication(ctx, how.name, how.gate, how.pods, how.make, how.rules...) })
 	}
-	seen := make([][]handover, len(arrangements))
-	failed := attempt(func() { takeTurns(ctx, applications, s.size.handovers, seen) })
-	for i, how := range arrangements { // also for handovers before a failure
-		s.reportHandovers(how, seen[i])
-	}
+	seen := make([][]handover, len(all))
+	failed := attempt(func() { takeTurns(ctx, all, applications, times, seen) })
+	report(seen) // also handovers before a failure
 	check(errors.Join(failed, attempt(func() { s.reportOverlaps(applications) })))
 }
 
 // takeTurns triggers the given number of handovers, alternating between the applications.
-func takeTurns(ctx context.Context, applications []*application, times int, seen [][]handover) {
+func takeTurns(ctx context.Context, all []arrangement, applications []*application, times int, seen [][]handover) {
 	said := time.Now()
 	for round := range times {
 		if time.Since(said) > progressInterval {
 			said = time.Now()
 			step("round %d of %d", round+1, times)
 		}
-		for i, how := range arrangements {
+		for i, how := range all {
 			if round%how.share == 0 {
 				within(how.what, func() { seen[i] = append(seen[i], applications[i].handOver(ctx, how)) })
 			}
