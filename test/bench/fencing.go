@@ -58,7 +58,12 @@ func (s *site) permitFencing(ctx context.Context) {
 var parts = []float64{0.5, 0.9, 0.99}
 
 // percentile returns the name of a quantile.
-func percentile(part float64) string { return fmt.Sprintf("p%.0f", 100*part) }
+func percentile(part float64) string {
+	if part == 1 {
+		return "max"
+	}
+	return fmt.Sprintf("p%.0f", 100*part)
+}
 
 // reportFenced reports the quantiles of an arrangement. Only handovers that find a waiting pod with a Lease have a goal.
 func (s *site) reportFenced(how arrangement, seen []handover) {

@@ -33,5 +33,5 @@ func TestEachFencedArrangementIsComparedWithOneWithoutALease(t *testing.T) {
 }
 
 func TestPercentilesHaveNames(t *testing.T) {
-	NewWithT(t).Expect([]string{percentile(0.5), percentile(0.99)}).To(Equal([]string{"p50", "p99"}))
+	NewWithT(t).Expect([]string{percentile(0.5), percentile(0.99), percentile(1)}).To(Equal([]string{"p50", "p99", "max"}))
 }
