@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -106,11 +106,11 @@ func connect(flags *genericclioptions.ConfigFlags) (site, error) {
 	if err != nil {
 		return site{}, err
 	}
-	typed, err := kubernetes.NewForConfig(config)
+	core, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return site{}, err
 	}
-	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(typed)}, nil
+	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(core)}, nil
 }
 
 // Root returns the root command with all its subcommands.

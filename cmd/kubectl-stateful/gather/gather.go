@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -38,10 +38,10 @@ const (
 )
 
 // LogsOf returns a function that reads logs of a cluster.
-func LogsOf(typed kubernetes.Interface) Logs {
+func LogsOf(core typedcorev1.PodsGetter) Logs {
 	return func(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error) {
 		lines, most := logLines, logBytes
-		return typed.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{
+		return core.Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{
 			Container: container, Previous: previous, TailLines: &lines, LimitBytes: &most, Timestamps: true,
 		}).DoRaw(ctx)
 	}

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -106,10 +107,10 @@ func ParseArgs(args []string) (Kind, string, error) {
 	return k, name, err
 }
 
-// Scheme returns a scheme with the built-in types and the types of the four kinds.
+// Scheme returns a scheme with the types of the four kinds, and the built-in types that the plugin reads.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme,
 		stcv1alpha1.AddToScheme, rssv1alpha1.AddToScheme, estsv1alpha1.AddToScheme, ssnv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register types: %w", err)
