@@ -1,7 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"math/rand"
 	"slices"
 	"testing"
 	"time"
@@ -551,7 +550,7 @@ func TestRandomOrders(t *testing.T) {
 			t.Parallel()
 			first, count := simtest.Orders(orders)
 			for seed := first; seed < first+count; seed++ {
-				inAnyOrder(t, &story, int64(seed))
+				inAnyOrder(t, &story, int64(seed), false)
 			}
 		})
 	}
@@ -559,35 +558,3 @@ func TestRandomOrders(t *testing.T) {
 
 // orders is the default number of random orders of each story.
 const orders = 5
-
-func inAnyOrder(t *testing.T, story *scenario, seed int64) {
-	t.Helper()
-	chance := rand.New(rand.NewSource(seed))
-	set := story.set.DeepCopy()
-	if seed%5 == 4 && set.Spec.Failover == nil && len(set.Spec.Pod.VolumeClaimTemplates) > 0 {
-		set = fixture.LosingAtMost(0, set)
-	}
-	s := newStage(t, set)
-	s.Say("order %d", seed)
-	if seed%3 > 0 { // and some from the very beginning
-		s.settle(story.wait)
-	}
-	s.Shuffle = chance
-	if seed%2 == 0 {
-		s.meddle(chance)
-	}
-	for _, step := range story.steps {
-		s.scramble(chance, 20+chance.Intn(150))
-		if s.set() != nil {
-			step(s)
-		}
-	}
-	s.scramble(chance, 200)
-	s.heal()
-	s.settle(2 * time.Minute)
-	for range 3 { // failures lapse, and the deadline of a resize in place passes for one member after another
-		s.Now = s.Now.Add(15 * time.Minute)
-		s.settle(2 * time.Minute)
-	}
-	s.ends(story)
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +17,50 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
+
+// inAnyOrder runs the steps of a story among random steps, then ends all faults, and checks the end. With Leases, there
+// are also faults of agents.
+func inAnyOrder(t *testing.T, story *scenario, seed int64, leases bool) *stage {
+	t.Helper()
+	chance := rand.New(rand.NewSource(seed))
+	set := story.set.DeepCopy()
+	if !leases && seed%5 == 4 && set.Spec.Failover == nil && len(set.Spec.Pod.VolumeClaimTemplates) > 0 {
+		set = fixture.LosingAtMost(0, set)
+	}
+	s := newStage(t, set)
+	s.Say("order %d", seed)
+	if seed%3 > 0 { // and some from the very beginning
+		s.settle(story.wait)
+	}
+	s.Shuffle = chance
+	scramble, heal, least := s.scramble, s.heal, 20
+	if leases {
+		s.net.chance = chance
+		scramble, heal, least = s.scrambleLeases, s.healLeases, 50
+	}
+	if seed%2 == 0 {
+		s.meddle(chance)
+	}
+	for _, step := range story.steps {
+		scramble(chance, least+chance.Intn(150))
+		if s.set() != nil {
+			step(s)
+		}
+	}
+	scramble(chance, 200)
+	heal()
+	s.settle(2 * time.Minute)
+	for range 3 { // failures lapse, and the deadline of a resize in place passes for one member after another
+		s.sleep(15 * time.Minute)
+		s.settle(2 * time.Minute)
+	}
+	s.ends(story)
+	return s
+}
 
 // scramble runs random steps in random order.
 func (s *stage) scramble(chance *rand.Rand, steps int) {

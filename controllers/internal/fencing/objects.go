@@ -9,6 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// MaxEpoch is the highest epoch that process 1 of a member can show in its name. It is never reached: a Lease would
+// have to be assigned each second for 31 years.
+const MaxEpoch = 999_999_999
+
 // BuildLease returns a Lease without a holder.
 func BuildLease(meta metav1.ObjectMeta, seconds int32, epoch int64) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{
@@ -24,11 +28,21 @@ func BuildRole(meta metav1.ObjectMeta, leases ...string) *rbacv1.Role {
 
 // BuildRoleBinding returns a RoleBinding of the Role of the same name to service accounts of the namespace.
 func BuildRoleBinding(meta metav1.ObjectMeta, accounts []string) *rbacv1.RoleBinding {
-	binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleOfName(meta.Name)}
 	for _, name := range accounts {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: meta.Namespace, Name: name})
 	}
 	return binding
+}
+
+func roleOfName(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
+}
+
+// BindsAnotherRole reports whether a RoleBinding, which may be nil, grants another Role than the one of the same name.
+// The API server does not allow to change that.
+func BindsAnotherRole(binding *rbacv1.RoleBinding) bool {
+	return binding != nil && binding.RoleRef != roleOfName(binding.Name)
 }
 
 // HolderOf returns the identity of the holder of a Lease; "" if there is none, or no Lease.

@@ -5,6 +5,7 @@ package leasewatch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,10 +29,19 @@ type Watch struct {
 	open    Opener
 	requeue func(object types.NamespacedName)
 
+	// mu is not held while a watch is opened, so that a slow API server does not block passes of other objects.
 	mu sync.Mutex
-	// followed are the namespaces with a watch.
-	followed map[string]bool
+	// followed are the namespaces with a watch, and leases the Leases in them.
+	followed map[string]*following
 	leases   map[types.NamespacedName]*watchedLease
+}
+
+// following is the watch of a namespace.
+type following struct {
+	// objects are those that have Leases. The watch ends with the last one.
+	objects map[types.NamespacedName]bool
+	// end ends the watch. It is nil while the watch is being opened.
+	end context.CancelFunc
 }
 
 // watchedLease is a Lease as it was last seen.
@@ -50,7 +60,7 @@ const tick = 500 * time.Millisecond
 // New returns a Watch that triggers passes of objects by requeue.
 func New(now func() time.Time, label string, open Opener, requeue func(object types.NamespacedName)) *Watch {
 	return &Watch{now: now, label: label, open: open, requeue: requeue,
-		followed: map[string]bool{}, leases: map[types.NamespacedName]*watchedLease{}}
+		followed: map[string]*following{}, leases: map[types.NamespacedName]*watchedLease{}}
 }
 
 // Start checks the ages of the Leases until the context ends.
@@ -79,30 +89,82 @@ func (w *Watch) due() []types.NamespacedName {
 	return objects
 }
 
-// Follow starts to watch the Leases of a namespace, unless it already does. The right to do so must exist.
-func (w *Watch) Follow(ctx context.Context, namespace string) error {
+// Follow starts to watch the Leases of an object's namespace, unless it already does. The right to do so must exist. It
+// does not wait for a pass of another object that is opening the same watch: that pass returns the error, and the
+// next one tries again.
+func (w *Watch) Follow(ctx context.Context, object types.NamespacedName) error {
 	if w == nil {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.followed[namespace] {
 		return nil
 	}
 	selector, err := labels.Parse(w.label)
 	if err != nil {
 		return err
 	}
-	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: w.see, UpdateFunc: func(_, lease any) { w.see(lease) }, DeleteFunc: w.forget}
-	// It ends with the manager.
-	if _, err = w.open(ctx, cache.Options{
-		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-		ByObject:          map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: selector}},
-	}, handler, &coordinationv1.Lease{}); err != nil {
-		return fmt.Errorf("watch Leases in %s: %w", namespace, err)
+	f := w.join(object)
+	if f == nil {
+		return nil
 	}
-	w.followed[namespace] = true
+	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: w.see, UpdateFunc: func(_, lease any) { w.see(lease) }, DeleteFunc: w.forget}
+	// It ends with the manager, if no Leave ends it before.
+	end, err := w.open(ctx, cache.Options{
+		DefaultNamespaces: map[string]cache.Config{object.Namespace: {}},
+		ByObject:          map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: selector}},
+	}, handler, &coordinationv1.Lease{})
+	w.opened(object.Namespace, f, end, err)
+	if err != nil {
+		return fmt.Errorf("watch Leases in %s: %w", object.Namespace, err)
+	}
 	return nil
+}
+
+// join adds an object to the watch of its namespace. It returns the watch if the caller must open it, and else nil.
+func (w *Watch) join(object types.NamespacedName) *following {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.followed[object.Namespace]; f != nil {
+		f.objects[object] = true
+		return nil
+	}
+	f := &following{objects: map[types.NamespacedName]bool{object: true}}
+	w.followed[object.Namespace] = f
+	return f
+}
+
+// opened records the result of the opening of a watch. If all objects have left meanwhile, it ends the watch.
+func (w *Watch) opened(namespace string, f *following, end context.CancelFunc, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.end = end
+	switch {
+	case err != nil:
+		delete(w.followed, namespace)
+	case len(f.objects) == 0:
+		w.close(namespace, f)
+	}
+}
+
+// Leave ends the watch of an object's namespace if no other object there has Leases.
+func (w *Watch) Leave(object types.NamespacedName) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.followed[object.Namespace]
+	if f == nil || !f.objects[object] {
+		return
+	}
+	delete(f.objects, object)
+	if len(f.objects) == 0 && f.end != nil {
+		w.close(object.Namespace, f)
+	}
+}
+
+// close ends the watch of a namespace, and forgets its Leases. The caller holds the mutex.
+func (w *Watch) close(namespace string, f *following) {
+	f.end()
+	delete(w.followed, namespace)
+	maps.DeleteFunc(w.leases, func(lease types.NamespacedName, _ *watchedLease) bool { return lease.Namespace == namespace })
 }
 
 // objectOf returns the object of a Lease.
@@ -110,7 +172,8 @@ func (w *Watch) objectOf(lease *coordinationv1.Lease) types.NamespacedName {
 	return types.NamespacedName{Namespace: lease.Namespace, Name: lease.Labels[w.label]}
 }
 
-// see records a version of a Lease, and triggers a pass if its holder has changed.
+// see records a version of a Lease, and triggers a pass if its holder has changed. It ignores events of a watch that has
+// ended.
 func (w *Watch) see(obj any) {
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok {
@@ -119,6 +182,10 @@ func (w *Watch) see(obj any) {
 	key, object, holder := client.ObjectKeyFromObject(lease), w.objectOf(lease), fencing.HolderOf(lease)
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	w.mu.Lock()
+	if w.followed[lease.Namespace] == nil {
+		w.mu.Unlock()
+		return
+	}
 	before := w.leases[key]
 	if before == nil || before.version != lease.ResourceVersion {
 		w.leases[key] = &watchedLease{Sighting: Sighting{lease.ResourceVersion, w.now()},

@@ -32,6 +32,10 @@ func leaseNamed(name, version, holder string) *coordinationv1.Lease {
 	return made
 }
 
+func objectIn(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
 // stage is a Watch with a clock, and the passes that it has triggered.
 type stage struct {
 	*Watch
@@ -43,6 +47,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t, now: noon}
 	s.Watch = New(func() time.Time { return s.now }, label, nil, func(object types.NamespacedName) { s.passes = append(s.passes, object.String()) })
+	s.followed["ns"] = &following{}
 	return s
 }
 
@@ -142,14 +147,14 @@ func TestFollow(t *testing.T) {
 		return func() {}, failure
 	}
 	s := newStage(t)
-	s.open = open
+	s.open, s.followed = open, map[string]*following{}
 	failure = errors.New("forbidden")
-	if err := s.Follow(t.Context(), "ns"); !errors.Is(err, failure) {
+	if err := s.Follow(t.Context(), objectIn("ns", "db")); !errors.Is(err, failure) {
 		t.Errorf("the result is %v", err)
 	}
 	failure = nil
 	for _, namespace := range []string{"ns", "ns", "other"} {
-		if err := s.Follow(t.Context(), namespace); err != nil {
+		if err := s.Follow(t.Context(), objectIn(namespace, "db")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -162,15 +167,87 @@ func TestFollow(t *testing.T) {
 	s.triggered("another holder", "ns/db")
 	handler.OnDelete(leaseNamed("db-0.member", "2", "b"))
 	s.triggered("a deletion", "ns/db")
-	if err := New(time.Now, "not a label", open, nil).Follow(t.Context(), "ns"); err == nil {
+	if err := New(time.Now, "not a label", open, nil).Follow(t.Context(), objectIn("ns", "db")); err == nil {
 		t.Error("an invalid label is accepted")
 	}
+}
+
+// TestASlowAPIServerBlocksNoOtherPass opens a watch that does not return, and follows the same and another namespace.
+func TestASlowAPIServerBlocksNoOtherPass(t *testing.T) {
+	opening, answer, ends := make(chan bool), make(chan error, 1), 0
+	open := func(_ context.Context, options cache.Options, _ toolscache.ResourceEventHandler, _ ...client.Object) (context.CancelFunc, error) {
+		if _, slow := options.DefaultNamespaces["slow"]; slow {
+			opening <- true
+			return func() { ends++ }, <-answer
+		}
+		return func() {}, nil
+	}
+	w := New(time.Now, label, open, func(types.NamespacedName) {})
+	follow := func(namespace, name string) chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- w.Follow(t.Context(), objectIn(namespace, name)) }()
+		return ended
+	}
+	first := follow("slow", "db")
+	<-opening
+	for _, namespace := range []string{"slow", "fast"} {
+		select {
+		case err := <-follow(namespace, "other"):
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("a pass in %s waits for the watch of another object", namespace)
+		}
+	}
+	w.SeenAt(objectIn("slow", "db-0.member"), "1")
+	answer <- context.DeadlineExceeded
+	if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the result is %v", err)
+	}
+	again := follow("slow", "db") // it is tried again
+	<-opening
+	w.Leave(objectIn("slow", "db"))
+	answer <- nil
+	if err := <-again; err != nil || ends != 1 {
+		t.Errorf("a watch without objects was ended %d times, with %v", ends, err)
+	}
+}
+
+// TestLeave ends a watch with the last object of its namespace.
+func TestLeave(t *testing.T) {
+	s, ends := newStage(t), 0
+	s.followed = map[string]*following{}
+	s.open = func(context.Context, cache.Options, toolscache.ResourceEventHandler, ...client.Object) (context.CancelFunc, error) {
+		return func() { ends++ }, nil
+	}
+	first, second := objectIn("ns", "db"), objectIn("ns", "other")
+	for _, object := range []types.NamespacedName{first, second, objectIn("elsewhere", "db")} {
+		if err := s.Follow(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.see(leaseNamed("db-0.member", "1", "a"))
+	s.triggered("a Lease", "ns/db")
+	for _, step := range []struct {
+		object types.NamespacedName
+		ends   int
+	}{{first, 0}, {first, 0}, {objectIn("nowhere", "db"), 0}, {second, 1}, {second, 1}} {
+		s.Leave(step.object)
+		if ends != step.ends {
+			t.Errorf("without %s, %d watches have ended, want %d", step.object, ends, step.ends)
+		}
+	}
+	s.see(leaseNamed("db-0.member", "2", "b")) // an event that was under way
+	s.triggered("a Lease that is not followed")
+	s.dueAfter(time.Hour, 0)
 }
 
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		passes := make(chan types.NamespacedName, 9)
 		w := New(time.Now, label, nil, func(object types.NamespacedName) { passes <- object })
+		w.followed["ns"] = &following{}
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Start(ctx) }()
@@ -191,7 +268,8 @@ func TestStart(t *testing.T) {
 
 func TestANilWatch(t *testing.T) {
 	var w *Watch
-	if err := w.Follow(t.Context(), "ns"); err != nil || !w.SeenAt(types.NamespacedName{}, "1").IsZero() {
+	w.Leave(objectIn("ns", "db"))
+	if err := w.Follow(t.Context(), objectIn("ns", "db")); err != nil || !w.SeenAt(types.NamespacedName{}, "1").IsZero() {
 		t.Errorf("a nil Watch: %v", err)
 	}
 }

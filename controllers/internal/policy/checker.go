@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,19 +43,52 @@ type Checker struct {
 	Excluded func(namespace string) string
 	// Turned receives an event when a problem appears, changes or disappears.
 	Turned chan event.GenericEvent
+	// IfUsed limits the checks to the time in which an object uses the policies. See Use.
+	IfUsed bool
 
 	// problem is the last result of the check; nil before the first one.
 	problem atomic.Pointer[engine.Notice]
+	mu      sync.Mutex
+	users   map[types.NamespacedName]bool
 }
 
 // Start checks the policies until the context ends.
 func (c *Checker) Start(ctx context.Context) error {
 	Look(ctx, c.Subject, c.Interval, c.Retry, func() string {
+		if !c.isUsed() {
+			return ""
+		}
 		problem := c.look(ctx)
 		c.Note(problem)
 		return problem.Message
 	})
 	return nil
+}
+
+// Use records whether an object uses the policies. An earlier result is dropped with the first object: First then
+// checks them again, since nothing has checked them in between. A nil Checker records nothing.
+func (c *Checker) Use(object types.NamespacedName, uses bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !uses:
+		delete(c.users, object)
+	case len(c.users) == 0:
+		c.problem.Store(nil)
+		c.users = map[types.NamespacedName]bool{object: true}
+	default:
+		c.users[object] = true
+	}
+}
+
+// isUsed reports whether the policies must be checked.
+func (c *Checker) isUsed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.IfUsed || len(c.users) > 0
 }
 
 // First checks the policies now, unless they were checked before.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -169,6 +170,57 @@ func TestACheckerReportsChanges(t *testing.T) {
 		}
 		<-time.After(checker.Retry)
 		expect("it was restored", 1, false)
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPoliciesAreCheckedWhileTheyAreUsed counts the checks of a Checker that is limited to them.
+func TestPoliciesAreCheckedWhileTheyAreUsed(t *testing.T) {
+	var none *Checker
+	none.Use(types.NamespacedName{}, true)
+	checker, c := newChecker(t, func(map[string]*admissionv1.ValidatingAdmissionPolicy, map[string]*admissionv1.ValidatingAdmissionPolicyBinding) {
+	}, nil)
+	reads := 0
+	checker.Live = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		reads++
+		return c.Get(ctx, key, into, options...)
+	}})
+	checker.IfUsed = true
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- checker.Start(ctx) }()
+		first, second := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+		for _, step := range []struct {
+			name   string
+			object types.NamespacedName
+			uses   bool
+			want   int // reads of the first check, and of the later ones
+			later  int
+		}{
+			{"no object uses them", first, false, 4, 0}, // First is called only for objects that use them
+			{"one object", first, true, 4, 4},
+			{"two objects", second, true, 0, 4},
+			{"one object again", first, false, 0, 4},
+			{"none again", second, false, 0, 0},
+			{"and one: the former result is not used", second, true, 4, 4},
+		} {
+			reads = 0
+			checker.Use(step.object, step.uses)
+			checker.First(ctx)
+			if reads != step.want {
+				t.Errorf("%s: %d reads at first, want %d", step.name, reads, step.want)
+			}
+			reads = 0
+			time.Sleep(checker.Interval)
+			synctest.Wait()
+			if reads != step.later {
+				t.Errorf("%s: %d reads in an interval, want %d", step.name, reads, step.later)
+			}
+		}
 		end()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,12 +24,12 @@ import (
 // fencingFacts are the Leases of a set, and the rights of its pods on them.
 type fencingFacts struct {
 	// Leases are those of the members, by the name of the pod. They were read from the API server before the
-	// object. It is nil if they were not read. Foreign is one of another owner, or nil. Since is when this process first saw their current versions.
-	Leases  map[string]*coordinationv1.Lease
-	Foreign *coordinationv1.Lease
-	Since   map[string]time.Time
-	// Role and RoleBinding are nil if they do not exist, or were not read. ReadRights is true if they were
-	// read, and RightsAreDue if they must be.
+	// object. It is nil if they were not read. Foreign are those of other owners and clients. Since is when this
+	// process first saw their current versions.
+	Leases, Foreign map[string]*coordinationv1.Lease
+	Since           map[string]time.Time
+	// Role and RoleBinding are nil if they did not exist when they were last read. ReadRights is true if that was
+	// now, so that they can be written, and RightsAreDue if they must be read.
 	Role                     *rbacv1.Role
 	RoleBinding              *rbacv1.RoleBinding
 	ReadRights, RightsAreDue bool
@@ -72,6 +74,39 @@ func (w *World) LeaseOf(m *Member) *coordinationv1.Lease { return w.Fencing.Leas
 // HoldsLease reports whether the Lease of the member names its pod.
 func (w *World) HoldsLease(m *Member) bool {
 	return fencing.HolderOf(w.LeaseOf(m)) == fencing.Identity(m.Pod)
+}
+
+// LeaseRights are the pods that may renew Leases, and their service accounts. Both are sorted.
+type LeaseRights struct{ Pods, Accounts []string }
+
+// LeaseRights returns the rights of the pods that have Leases, or will have.
+func (w *World) LeaseRights() LeaseRights {
+	pods, accounts := map[string]bool{}, map[string]bool{}
+	for _, m := range w.Members {
+		if m.IsLeased() {
+			pods[m.Name()], accounts[fencing.AccountOf(&m.Pod.Spec)] = true, true
+		}
+	}
+	if w.WantsLeases() {
+		for name := range w.WantedNames() {
+			pods[name] = true
+		}
+		if w.HasStatefulSet() {
+			accounts[fencing.AccountOf(&w.Stateful.Spec.Template.Spec)] = true
+		}
+	}
+	return LeaseRights{slices.Sorted(maps.Keys(pods)), slices.Sorted(maps.Keys(accounts))}
+}
+
+// NeedsRightsSoon reports whether a member is about to start as primary, or does not renew its Lease. A reason can be
+// that another client has changed the rights.
+func (w *World) NeedsRightsSoon() bool {
+	if len(w.Set.Status.Grants) < w.WantedPrimaries() {
+		return true
+	}
+	return slices.ContainsFunc(w.Members, func(m *Member) bool {
+		return m.IsLeased() && w.HoldsLease(m) && w.LeaseExpiresIn(m) < m.LeaseDuration()/2
+	})
 }
 
 // LeaseExpiresIn returns the time until the Lease of a member has expired, if it is not renewed.
@@ -126,6 +161,11 @@ func (w *World) WhyNoLease(m *Member) string {
 		return ""
 	case x.Problem.Message != "":
 		return x.Problem.Message
+	case x.Foreign[m.Name()] != nil:
+		return "Lease " + children.LeaseName(m.Name()) + " does not belong to the set"
+	case fencing.EpochOf(w.LeaseOf(m)) >= fencing.MaxEpoch: // a new container cannot begin a start of an earlier one
+		return fmt.Sprintf("Lease %[1]s has reached the highest epoch; delete the pod, and then the Lease: kubectl -n %[2]s delete pod %[3]s && kubectl -n %[2]s delete lease %[1]s",
+			children.LeaseName(m.Name()), w.Set.Namespace, m.Name())
 	case w.LeaseOf(m) == nil:
 		return "Lease " + children.LeaseName(m.Name()) + " does not exist yet"
 	case x.ReadRights && isMissing:

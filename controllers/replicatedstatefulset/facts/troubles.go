@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -97,9 +98,10 @@ func (w *World) Foreign() (described string, child metav1.Object) {
 // foreignFencing returns the same for a Lease of a member, and for the rights on it.
 func (w *World) foreignFencing() (described string, child metav1.Object) {
 	f := &w.Fencing
+	for _, pod := range slices.Sorted(maps.Keys(f.Foreign)) {
+		return "Lease " + f.Foreign[pod].Name, f.Foreign[pod]
+	}
 	switch {
-	case f.Foreign != nil:
-		return "Lease " + f.Foreign.Name, f.Foreign
 	case f.Role != nil && !w.Ours(f.Role):
 		return "Role " + f.Role.Name, f.Role
 	case f.RoleBinding != nil && !w.Ours(f.RoleBinding):

@@ -8,7 +8,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,9 +26,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
-// rightsInterval is how often the rights of the pods on their Leases are read.
-const rightsInterval = 10 * time.Minute
-
 // policyRetry is the interval for checking the policy on Leases after a problem.
 const policyRetry = 2 * time.Second
 
@@ -39,7 +35,7 @@ func NewPolicyChecker(live client.Reader, namespace string, watched []string) *p
 	return &policy.Checker{Live: live, Subject: "The policy on the Leases of members, as observed by the controllers",
 		Namespace: namespace, Watched: watched, Builders: []policy.Builder{children.BuildLeaseGuard}, Interval: policy.Interval, Retry: policyRetry,
 		NotInstalled: v1alpha1.ReasonPolicyNotInstalled, NotSupported: v1alpha1.ReasonPolicyNotInstalled, Excluded: notGuarded,
-		Turned: make(chan event.GenericEvent, 1)}
+		IfUsed: true, Turned: make(chan event.GenericEvent, 1)}
 }
 
 // notGuarded returns the message about a namespace that the policy excludes.
@@ -67,9 +63,10 @@ func (r *Reader) OnPolicy(ctx context.Context, _ client.Object) []reconcile.Requ
 // readLeases reads the Leases of the members, if they are used. Leases are always
 // read from the API server. Without the right to read them, or the policy on them, they prove nothing, and no member
 // with a Lease is started.
-func (r *Reader) readLeases(ctx context.Context, w *facts.World, from engine.View) error {
+func (r *Reader) readLeases(ctx context.Context, w *facts.World) error {
 	f, known := &w.Fencing, r.MemoryOf(w.Set)
 	isUsed := w.UsesLeases() || len(known.leases) > 0 // those that no member uses any more are deleted
+	r.useLeases(client.ObjectKeyFromObject(w.Set), isUsed)
 	if !isUsed || w.Invalid != "" {
 		return nil
 	}
@@ -90,7 +87,7 @@ func (r *Reader) readLeases(ctx context.Context, w *facts.World, from engine.Vie
 		return fmt.Errorf("list the Leases of the members: %w", err)
 	}
 	now := r.Now() // after the read, so that a Lease is never older than it seems
-	f.Leases, f.Since = map[string]*coordinationv1.Lease{}, map[string]time.Time{}
+	f.Leases, f.Foreign, f.Since = map[string]*coordinationv1.Lease{}, map[string]*coordinationv1.Lease{}, map[string]time.Time{}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
 		pod, ok := children.PodOfLease(lease.Name)
@@ -98,39 +95,42 @@ func (r *Reader) readLeases(ctx context.Context, w *facts.World, from engine.Vie
 			continue
 		}
 		if !w.Ours(lease) {
-			f.Foreign = lease
+			f.Foreign[pod] = lease
 			continue
 		}
 		f.Leases[pod], f.Since[pod] = lease, known.leaseSince(lease, r.Leases, now)
 	}
 	known.forgetLeases(f.Leases)
-	if err := r.Leases.Follow(ctx, w.Set.Namespace); err != nil {
+	if err := r.readForeignLeases(ctx, w); err != nil {
 		return err
 	}
-	f.RightsAreDue = known.rightsReadAt.IsZero() || now.Sub(known.rightsReadAt) > rightsInterval
-	if !from.Live {
-		return nil
-	}
-	return r.readRights(ctx, w, from)
+	return r.Leases.Follow(ctx, client.ObjectKeyFromObject(w.Set))
 }
 
-// readRights reads the Role and the RoleBinding of the pods.
-func (r *Reader) readRights(ctx context.Context, w *facts.World, from engine.View) error {
-	f, key := &w.Fencing, types.NamespacedName{Namespace: w.Set.Namespace, Name: children.RightsName(w.Set)}
-	var err error
-	if f.Role, err = Find[rbacv1.Role](ctx, from, key); err == nil {
-		f.RoleBinding, err = Find[rbacv1.RoleBinding](ctx, from, key)
+// readForeignLeases reads Leases of other clients that have the name of a missing one. They lack its label.
+func (r *Reader) readForeignLeases(ctx context.Context, w *facts.World) error {
+	for _, m := range w.Members {
+		if !m.IsLeased() || w.LeaseOf(m) != nil || w.Fencing.Foreign[m.Name()] != nil {
+			continue
+		}
+		lease, err := Find[coordinationv1.Lease](ctx, r.Live, types.NamespacedName{Namespace: w.Set.Namespace, Name: children.LeaseName(m.Name())})
+		switch {
+		case err != nil:
+			return fmt.Errorf("get the Lease of a member: %w", err)
+		case lease != nil && lease.Labels[v1alpha1.LabelLease] != w.Set.Name:
+			w.Fencing.Foreign[m.Name()] = lease
+		}
 	}
-	if apierrors.IsForbidden(err) {
-		f.Problem = r.notPermitted(err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the rights on the Leases: %w", err)
-	}
-	f.ReadRights = true
-	r.MemoryOf(w.Set).rightsReadAt = r.Now()
 	return nil
+}
+
+// useLeases sets whether a set uses Leases. The policy on them is checked, and the Leases of a namespace are watched,
+// only while a set uses them.
+func (r *Reader) useLeases(set types.NamespacedName, uses bool) {
+	r.Policy.Use(set, uses)
+	if !uses {
+		r.Leases.Leave(set)
+	}
 }
 
 // newer returns the object if it has changed since it was read, and else nil. A pass reads the Leases after the object,

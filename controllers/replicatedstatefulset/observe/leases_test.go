@@ -15,12 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
@@ -37,8 +40,15 @@ type leased struct {
 	funcs interceptor.Funcs
 	// results are those of commands in the pod.
 	results []podexec.Result
-	// policy checks the policy on Leases. It may be nil.
+	// policy checks the policy on Leases, and watch watches them. Both may be nil.
 	policy *policy.Checker
+	watch  *leasewatch.Watch
+	// late is how much time passes with each read of the clock, besides a second.
+	late time.Duration
+	// existing are further objects.
+	existing []client.Object
+	// read is the last Reader.
+	read *observe.Reader
 }
 
 // board is a Board with results.
@@ -63,25 +73,32 @@ func newLeased(t *testing.T) *leased {
 // reader returns a Reader, and a function that observes the set with it.
 func (l *leased) reader(t *testing.T, live bool) (look func() *facts.World) {
 	t.Helper()
+	return l.readerOf(t, &live)
+}
+
+// readerOf does the same. live can be changed between passes.
+func (l *leased) readerOf(t *testing.T, live *bool) (look func() *facts.World) {
+	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	objects := []client.Object{l.set, l.pod, node}
+	objects := append([]client.Object{l.set, l.pod, node}, l.existing...)
 	if l.lease != nil {
 		objects = append(objects, l.lease)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(l.funcs).Build()
 	now := fixture.Noon
-	r := &observe.Reader{Cache: c, Nodes: c, Live: c, Board: board{l.results}, Policy: l.policy, Namespace: "operator", Now: func() time.Time {
-		now = now.Add(time.Second)
+	r := &observe.Reader{Cache: c, Nodes: c, Live: c, Board: board{l.results}, Policy: l.policy, Leases: l.watch, Namespace: "operator", Now: func() time.Time {
+		now = now.Add(time.Second + l.late)
 		return now
 	}}
+	l.read = r
 	return func() *facts.World {
 		t.Helper()
 		var set v1alpha1.ReplicatedStatefulSet
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(l.set), &set); err != nil {
 			t.Fatal(err)
 		}
-		w, err := r.Observe(t.Context(), &set, engine.View{Reader: c, Live: live})
+		w, err := r.Observe(t.Context(), &set, engine.View{Reader: c, Live: *live})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,6 +132,88 @@ func TestLeasesAreRead(t *testing.T) {
 	l.pod.Spec.Containers[0].Command = nil
 	if w = l.reader(t, true)(); w.Fencing.Leases != nil {
 		t.Error("Leases are read although no member has one")
+	}
+}
+
+// TestALeaseOfAnotherClientIsReported reads a Lease with the name of a member's, with and without the labels of the
+// operator, and one that the operator has just created.
+func TestALeaseOfAnotherClientIsReported(t *testing.T) {
+	const command = "kubectl -n ns delete lease/rss-db-0.member"
+	for name, r := range map[string]struct {
+		change func(*coordinationv1.Lease)
+		want   string // in the condition
+	}{
+		"another client": {func(l *coordinationv1.Lease) { l.Labels, l.OwnerReferences = nil, nil }, "Lease rss-db-0.member was not created by the operator"},
+		"another client, with the owner of the operator's": {func(l *coordinationv1.Lease) { l.Labels = nil }, "Lease rss-db-0.member was not created by the operator"},
+		"a backup":     {func(l *coordinationv1.Lease) { l.OwnerReferences = nil }, "Lease rss-db-0.member has no owner, like an object restored from a backup"},
+		"the operator": {func(*coordinationv1.Lease) {}, ""},
+	} {
+		l := newLeased(t)
+		r.change(l.lease)
+		for _, live := range []bool{true, false} {
+			w := l.reader(t, live)()
+			c := facts.Trouble(facts.Derive(w))
+			if isReported := strings.HasPrefix(c.Message, r.want) && strings.Contains(c.Message, command); r.want != "" && (!isReported || c.Reason != v1alpha1.ReasonForeignObject) {
+				t.Errorf("%s: the condition is %s, %q", name, c.Reason, c.Message)
+			}
+			if isKnown := w.Fencing.Leases["rss-db-0"] != nil; isKnown != (r.want == "") || (len(w.Fencing.Foreign) == 0) != isKnown {
+				t.Errorf("%s: the Leases are %v, those of others %v", name, w.Fencing.Leases, w.Fencing.Foreign)
+			}
+		}
+	}
+}
+
+// TestLeasesAreWatchedWhileTheyAreUsed also checks when the policy on them is checked.
+func TestLeasesAreWatchedWhileTheyAreUsed(t *testing.T) {
+	l, without, ends := newLeased(t), false, 0
+	l.funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		err := c.List(ctx, list, opts...)
+		if pods, isPods := list.(*corev1.PodList); isPods && without {
+			pods.Items[0].Spec.Containers[0].Command = nil
+		}
+		if leases, isLeases := list.(*coordinationv1.LeaseList); isLeases && without {
+			leases.Items = nil
+		}
+		return err
+	}
+	installed, binding := children.BuildLeaseGuard("operator", nil)
+	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(installed, binding).Build()
+	l.policy = observe.NewPolicyChecker(api, "operator", nil)
+	l.watch = leasewatch.New(time.Now, v1alpha1.LabelLease, func(context.Context, cache.Options, toolscache.ResourceEventHandler, ...client.Object) (context.CancelFunc, error) {
+		return func() { ends++ }, nil
+	}, nil)
+	look := l.reader(t, false)
+	for _, step := range []struct {
+		without bool
+		ends    int
+	}{{false, 0}, {true, 0}, {true, 1}, {false, 1}} { // the pass in which the last one is seen to be gone, and the next one
+		without = step.without
+		if look(); ends != step.ends {
+			t.Errorf("%d watches have ended, want %d", ends, step.ends)
+		}
+	}
+	if err := api.Delete(t.Context(), installed); err != nil {
+		t.Fatal(err)
+	}
+	without = true
+	look()
+	look()
+	without = false
+	if w := look(); w.Fencing.Problem.Reason != v1alpha1.ReasonPolicyNotInstalled {
+		t.Errorf("the policy was deleted while no set used Leases, and the problem is %+v", w.Fencing.Problem)
+	}
+}
+
+// TestTheWatchOfLeasesEndsWithTheSet deletes the set.
+func TestTheWatchOfLeasesEndsWithTheSet(t *testing.T) {
+	l, ends := newLeased(t), 0
+	l.watch = leasewatch.New(time.Now, v1alpha1.LabelLease, func(context.Context, cache.Options, toolscache.ResourceEventHandler, ...client.Object) (context.CancelFunc, error) {
+		return func() { ends++ }, nil
+	}, nil)
+	l.reader(t, false)()
+	l.read.Forget(t.Context(), client.ObjectKeyFromObject(l.set))
+	if ends != 1 {
+		t.Errorf("%d watches have ended, want 1", ends)
 	}
 }
 

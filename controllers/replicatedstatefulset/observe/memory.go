@@ -262,5 +262,6 @@ func (r *Reader) Forget(ctx context.Context, key types.NamespacedName) bool {
 		r.Config.forget(ctx, key)
 	}
 	r.Board.Keep(key)
+	r.useLeases(key, false)
 	return r.memory.Forget(key)
 }

@@ -38,7 +38,7 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 	if err := r.readMembers(ctx, w, from); err != nil {
 		return nil, err
 	}
-	if err := r.readLeases(ctx, w, from); err != nil {
+	if err := r.readLeases(ctx, w); err != nil {
 		return nil, err
 	}
 	newer, err := r.newer(ctx, w, from)
@@ -55,6 +55,9 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSe
 		return nil, err
 	}
 	dropForeign(w)
+	if err := r.readRights(ctx, w, from); err != nil {
+		return nil, err
+	}
 	for _, m := range w.Members {
 		m.Owned = isOwned(w, m)
 	}

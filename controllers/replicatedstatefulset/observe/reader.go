@@ -96,10 +96,10 @@ type Remembered struct {
 	// It is zero if there is none. A new process starts the batching window again.
 	configSince time.Time
 	causes      KnownCauses
-	// leases are the versions of the Leases, by name. rightsReadAt is when the rights on them were read last.
-	leases       map[string]*leasewatch.Sighting
-	fenced       map[types.UID]fencedContainer // by pod
-	rightsReadAt time.Time
+	// leases are the versions of the Leases, by name.
+	leases map[string]*leasewatch.Sighting
+	fenced map[types.UID]fencedContainer // by pod
+	rights knownRights
 }
 
 // hasNoRules reports whether the ConfigMaps of spec.ruleSelector have not been read yet.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -32,7 +33,7 @@ func keepLeases(f *facts.Facts, p *Plan) {
 		return // the garbage collector deletes them with the object
 	}
 	for _, m := range f.Members {
-		if m.IsLeased() && f.LeaseOf(m) == nil {
+		if m.IsLeased() && f.LeaseOf(m) == nil && f.Fencing.Foreign[m.Name()] == nil {
 			p.Do(action.Chain{createLease(f, m)})
 		}
 	}
@@ -78,22 +79,26 @@ func keepLeaseRights(f *facts.Facts, p *Plan) {
 		p.LooksLive = p.LooksLive || f.Fencing.RightsAreDue
 		return
 	}
-	pods := leasedPods(f)
-	role, binding := children.BuildLeaseRole(f.Set, pods), children.BuildLeaseRoleBinding(f.Set, leasedAccounts(f))
+	wanted := f.LeaseRights()
+	role, binding := children.BuildLeaseRole(f.Set, wanted.Pods), children.BuildLeaseRoleBinding(f.Set, wanted.Accounts)
+	isUsed := len(wanted.Pods) > 0
 	haveRole, haveBinding := f.Fencing.Role, f.Fencing.RoleBinding
 	if haveRole == nil {
-		createRight(p, len(pods) > 0, action.Action{Object: role})
+		createRight(p, isUsed, action.Action{Object: role})
 	} else {
 		next := haveRole.DeepCopy()
 		next.Rules = role.Rules
-		keepRight(f, p, len(pods) > 0, action.Action{Object: next, From: haveRole})
+		keepRight(f, p, isUsed, action.Action{Object: next, From: haveRole})
 	}
-	if haveBinding == nil {
-		createRight(p, len(pods) > 0, action.Action{Object: binding})
-	} else {
+	switch {
+	case haveBinding == nil:
+		createRight(p, isUsed, action.Action{Object: binding})
+	case isUsed && fencing.BindsAnotherRole(haveBinding):
+		replaceBinding(f, p, binding)
+	default:
 		next := haveBinding.DeepCopy()
 		next.Subjects = binding.Subjects
-		keepRight(f, p, len(pods) > 0, action.Action{Object: next, From: haveBinding})
+		keepRight(f, p, isUsed, action.Action{Object: next, From: haveBinding})
 	}
 }
 
@@ -102,6 +107,17 @@ func createRight(p *Plan, wanted bool, a action.Action) {
 	if wanted {
 		a.Verb, a.Reason = action.Create, facts.ReasonLease
 		p.Do(action.Chain{a})
+	}
+}
+
+// replaceBinding replaces an own RoleBinding of another Role, because the API server does not allow to change its roleRef.
+// Condition Degraded reports one of another owner.
+func replaceBinding(f *facts.Facts, p *Plan, binding *rbacv1.RoleBinding) {
+	if have := f.Fencing.RoleBinding; f.Ours(have) {
+		p.Do(action.Chain{
+			{Verb: action.Delete, Object: have, Reason: facts.ReasonLease, Detail: "it binds another Role"},
+			{Verb: action.Create, Object: binding, Reason: facts.ReasonLease},
+		})
 	}
 }
 
@@ -115,36 +131,6 @@ func keepRight(f *facts.Facts, p *Plan, wanted bool, a action.Action) {
 	default:
 		p.Do(action.Chain{{Verb: action.Delete, Object: a.From, Reason: facts.ReasonLease, Detail: "no member uses it"}})
 	}
-}
-
-// leasedPods returns the names of the pods that have Leases, or will have.
-func leasedPods(f *facts.Facts) []string {
-	names := map[string]bool{}
-	for _, m := range f.Members {
-		if m.IsLeased() {
-			names[m.Name()] = true
-		}
-	}
-	if f.WantsLeases() {
-		for name := range f.WantedNames() {
-			names[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// leasedAccounts returns the service accounts of these pods.
-func leasedAccounts(f *facts.Facts) []string {
-	names := map[string]bool{}
-	for _, m := range f.Members {
-		if m.IsLeased() {
-			names[fencing.AccountOf(&m.Pod.Spec)] = true
-		}
-	}
-	if f.WantsLeases() && f.HasStatefulSet() {
-		names[fencing.AccountOf(&f.Stateful.Spec.Template.Spec)] = true
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // assignLease returns the write by which the Lease of a member names its pod. No renewal has been made with this

@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
@@ -64,6 +65,21 @@ func TestWritesOfLeases(t *testing.T) {
 			w.Members[1].Pod.Spec.Containers[0].Command = nil
 			w.Fencing.Role = nil
 		})}, []string{"create role rss-db.member: Lease", "delete lease rss-db-1.member: Lease, no member uses it"}},
+		{"a missing Lease whose name another client uses", []fixture.Thing{primary(fresh), fixture.Pod(1).Unleased().Secondary().Sequence("9"), fixture.With(func(w *facts.World) {
+			w.Fencing.Foreign = map[string]*coordinationv1.Lease{"rss-db-1": {}}
+		})}, []string{"patch role rss-db.member: Lease"}},
+		{"a Role that another client has changed", []fixture.Thing{primary(fresh), second(), fixture.With(func(w *facts.World) {
+			w.Fencing.Role.Rules[0].Verbs = []string{"*"}
+		})}, []string{"patch role rss-db.member: Lease"}},
+		{"a RoleBinding of another Role", []fixture.Thing{primary(fresh), second(), fixture.With(bindsAnother)},
+			[]string{"delete rolebinding rss-db.member: Lease, it binds another Role > create rolebinding rss-db.member: Lease"}},
+		{"a RoleBinding of another Role, and no member uses it", []fixture.Thing{fixture.Pod(0).Leased(4), fixture.With(bindsAnother), fixture.With(func(w *facts.World) {
+			w.Members[0].Pod.Spec.Containers[0].Command = nil
+			w.Fencing.Role, w.Fencing.Leases = nil, map[string]*coordinationv1.Lease{}
+		})}, []string{"delete rolebinding rss-db.member: Lease, no member uses it"}},
+		{"a RoleBinding of another Role and owner", []fixture.Thing{primary(fresh), second(), fixture.With(bindsAnother), fixture.With(func(w *facts.World) {
+			w.Fencing.RoleBinding.OwnerReferences = nil
+		})}, nil},
 		{"no right to use Leases", []fixture.Thing{primary(old), second(), fixture.With(func(w *facts.World) {
 			w.Fencing.Problem = facts.Notice{Reason: v1alpha1.ReasonFencingNotPermitted, Message: "not permitted"}
 		})}, nil},
@@ -76,6 +92,9 @@ func TestWritesOfLeases(t *testing.T) {
 		})
 	}
 }
+
+// bindsAnother makes the RoleBinding of the members grant another Role.
+func bindsAnother(w *facts.World) { w.Fencing.RoleBinding.RoleRef.Name = "other" }
 
 // written returns the Lease that a plan writes for a reason. It returns nil if there is none.
 func written(p *rules.Plan, reason string) *coordinationv1.Lease {
@@ -143,6 +162,7 @@ func TestAStartWithALease(t *testing.T) {
 
 	for name, w := range map[string]*facts.World{
 		"without a Lease":          world(fixture.Pod(0).Unleased()),
+		"at the highest epoch":     world(fixture.Pod(0).Leased(fencing.MaxEpoch)),
 		"without the rights on it": world(fixture.Pod(0).Leased(4).But(func(w *facts.World) { w.Fencing.RoleBinding = nil })),
 		"while it is released":     world(fixture.Pod(0).Leased(4).Holds(time.Second)),
 	} {

@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +15,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 )
@@ -21,6 +24,7 @@ import (
 // leased pod is started.
 func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.NamespacedName) error {
 	if !w.UsesLease() {
+		r.Leases.Leave(key)
 		return nil
 	}
 	var lease coordinationv1.Lease
@@ -42,6 +46,10 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 		}
 		found[object] = err == nil
 	}
+	if found[&binding] && isReplacedByHand(w, &binding) {
+		w.LeaseProblem = foreign(&binding)
+		return nil
+	}
 	if found[&lease] {
 		w.Lease = &lease
 	}
@@ -51,7 +59,7 @@ func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.Namesp
 	if found[&binding] {
 		w.RoleBinding = &binding
 	}
-	if err := r.Leases.Follow(ctx, key.Namespace); err != nil {
+	if err := r.Leases.Follow(ctx, key); err != nil {
 		return err
 	}
 	seen, version := r.Now(), "" // after the read, so that the time since then is never too long
@@ -74,8 +82,18 @@ func isOf(object client.Object, singleton string) bool {
 	return have[v1.LabelManagedBy] == v1.ManagedBy && have[v1.LabelSingleton] == singleton
 }
 
+// isReplacedByHand reports whether a RoleBinding grants another Role and does not belong to the object. The operator
+// replaces only its own ones.
+func isReplacedByHand(w *facts.World, binding *rbacv1.RoleBinding) bool {
+	if w.Object == nil || !fencing.BindsAnotherRole(binding) {
+		return false
+	}
+	return !owned.By(binding, w.Object, v1.GroupVersion.WithKind("StatefulSingleton"))
+}
+
 // foreign returns the notice about an object that another client has created.
 func foreign(object client.Object) engine.Notice {
+	kind, name := reflect.TypeOf(object).Elem().Name(), object.GetName()
 	return engine.Notice{Reason: v1.ReasonFencingNotPermitted, Message: fmt.Sprintf(
-		"%T %s was not created by the operator, which needs this name; delete it", object, object.GetName())}
+		"%s %s was not created by the operator, which needs this name; delete it: kubectl -n %s delete %s %s", kind, name, object.GetNamespace(), strings.ToLower(kind), name)}
 }

@@ -9,9 +9,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
@@ -68,8 +71,46 @@ func TestTheLeaseIsRead(t *testing.T) {
 	} {
 		foreign := lease.DeepCopy()
 		change(foreign.Labels)
-		if w = observeLease(t, fixture.Only(s, foreign)); w.Lease != nil || !strings.Contains(w.LeaseProblem.Message, "delete it") {
+		if w = observeLease(t, fixture.Only(s, foreign)); w.Lease != nil || !strings.Contains(w.LeaseProblem.Message, "delete it: kubectl -n "+s.Namespace+" delete lease db.singleton") {
 			t.Errorf("a Lease of %s is %v, problem %q", name, w.Lease, w.LeaseProblem.Message)
 		}
+	}
+}
+
+// TestARoleBindingOfAnotherRole reads one that the operator replaces, and one of another client with its labels.
+func TestARoleBindingOfAnotherRole(t *testing.T) {
+	s := fixture.WorldOf(fixture.HeldByLease()).Object
+	s.Namespace = fixture.Key.Namespace
+	binding := children.BuildLeaseRoleBinding(s, nil)
+	binding.RoleRef.Name = "other"
+	if w := observeLease(t, fixture.Only(s, binding)); w.RoleBinding == nil || w.LeaseProblem.Message != "" {
+		t.Errorf("an own one is %v, problem %q", w.RoleBinding, w.LeaseProblem.Message)
+	}
+	binding.OwnerReferences = nil
+	if w := observeLease(t, fixture.Only(s, binding)); w.RoleBinding != nil || !strings.HasPrefix(w.LeaseProblem.Message, "RoleBinding db.singleton was not created by the operator") {
+		t.Errorf("one without an owner is %v, problem %q", w.RoleBinding, w.LeaseProblem.Message)
+	}
+	binding.RoleRef.Name = binding.Name
+	if w := observeLease(t, fixture.Only(s, binding)); w.RoleBinding == nil || w.LeaseProblem.Message != "" {
+		t.Errorf("one without an owner, of the right Role, is %v, problem %q", w.RoleBinding, w.LeaseProblem.Message)
+	}
+}
+
+// TestTheLeasesOfANamespaceAreWatchedWhileTheyAreUsed switches fencing off after a pass.
+func TestTheLeasesOfANamespaceAreWatchedWhileTheyAreUsed(t *testing.T) {
+	s := fixture.WorldOf(fixture.HeldByLease()).Object
+	s.Namespace = fixture.Key.Namespace
+	ends := 0
+	open := func(context.Context, cache.Options, toolscache.ResourceEventHandler, ...client.Object) (context.CancelFunc, error) {
+		return func() { ends++ }, nil
+	}
+	r := &observe.Reader{Cache: fixture.InCache{}, Live: fixture.Only(s), Guard: &observe.Guard{Namespace: "operator"}, Now: time.Now,
+		Leases: leasewatch.New(time.Now, v1.LabelSingleton, open, nil)}
+	for want := range 2 {
+		if _, err := r.Observe(t.Context(), fixture.Key); err != nil || ends != want {
+			t.Errorf("%d watches have ended, want %d; error %v", ends, want, err)
+		}
+		s.Spec.Fencing.Mode, s.Status.Holder.Lease = v1.FencingProof, ""
+		r.Live = fixture.Only(s)
 	}
 }
