@@ -37,7 +37,7 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 	}
 	long := func(count int) string { return strings.Repeat("x", count) }
 	const whichPods = "spec.selector: Invalid value: select pods by matchLabels or by an expression In, for example matchLabels: {app: my-app}; a selector with only NotIn, Exists or DoesNotExist would match unrelated pods"
-	for _, r := range []struct{ name, spec, want string }{ // "" if it is accepted
+	crd.refuses(t, []refusal{
 		{"an object with only a selector", "", ""},
 		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
 		{"S26 a selector that is empty inside", "selector: {matchLabels: {}, matchExpressions: []}", `spec.selector: Invalid value: set the labels of the pods, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
@@ -78,9 +78,25 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"an invalid container name", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
 		{"a container twice", "containers: [app, app]", `spec.containers[1]: Duplicate value: "app"`},
 		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is a container of the operator; use the name of the program's container`},
-	} {
+	})
+}
+
+func TestS53TheSchemaRefuses(t *testing.T) {
+	readCRD(t).refuses(t, []refusal{
+		{"S52 fencing by a Lease with gate mode Init", "gateMode: Init\nfencing: {mode: Lease}", `spec: Invalid value: fencing.mode Lease requires gateMode Auto or Binary, because the agent waits in the container of the program`},
+		{"S53 onCrashLoop Handover with fencing by a Lease", "onCrashLoop: Handover\nfencing: {mode: Lease}", ""},
+		{"S53 onCrashLoop Handover without a Lease", "onCrashLoop: Handover", `spec: Invalid value: onCrashLoop Handover requires fencing.mode Lease, because the kubelet restarts the container at any time; set fencing.mode to Lease, or onCrashLoop to Restart`},
+		{"S53 an unknown policy", "onCrashLoop: Sometimes", `spec.onCrashLoop: Unsupported value: "Sometimes": supported values: "Restart", "Handover"`},
+	})
+}
+
+// refusal is a spec and its errors; "" if it is accepted.
+type refusal struct{ name, spec, want string }
+
+func (c crd) refuses(t *testing.T, rows []refusal) {
+	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			_, errs := crd.take(t, manifest(r.spec), nil)
+			_, errs := c.take(t, manifest(r.spec), nil)
 			var got []string
 			for _, e := range errs {
 				if e.Type == "FieldValueInvalid" && e.Origin == "" && strings.HasPrefix(e.Field, "spec.selector") {

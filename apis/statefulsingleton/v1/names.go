@@ -219,6 +219,9 @@ const (
 	// ReasonOwnersCompete: onTimeout deleted a pod of an unknown owner, which was recreated: two
 	// revisions or owners are competing.
 	ReasonOwnersCompete = "OwnersCompete"
+	// ReasonCrashLooped: a pod of the newest revision does not replace the running one, because its
+	// program has ended before, and spec.onCrashLoop is Handover.
+	ReasonCrashLooped = "CrashLooped"
 	// ReasonStandbysNotReady: standbys are never Ready, and the rollout requires more than one
 	// Ready pod.
 	ReasonStandbysNotReady = "StandbysNotReady"

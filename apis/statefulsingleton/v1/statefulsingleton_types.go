@@ -43,9 +43,21 @@ const (
 	EvictionReplacesFirst EvictionPolicy = "ReplaceFirst"
 )
 
+// CrashLoopPolicy specifies what happens when the program of the active pod ends again and again.
+// +kubebuilder:validation:Enum=Restart;Handover
+type CrashLoopPolicy string
+
+const (
+	// CrashLoopRestarts leaves the pod active. Its kubelet restarts the container.
+	CrashLoopRestarts CrashLoopPolicy = "Restart"
+	// CrashLoopHandsOver starts a waiting pod whose program has never run.
+	CrashLoopHandsOver CrashLoopPolicy = "Handover"
+)
+
 // StatefulSingletonSpec is the desired state.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulSingleton (the running program is not stopped) and create another"
 // +kubebuilder:validation:XValidation:rule="!has(self.fencing) || !has(self.fencing.mode) || self.fencing.mode != 'Lease' || !has(self.gateMode) || self.gateMode in ['Auto', 'Binary']",message="fencing.mode Lease requires gateMode Auto or Binary, because the agent waits in the container of the program"
+// +kubebuilder:validation:XValidation:rule="!has(self.onCrashLoop) || self.onCrashLoop != 'Handover' || has(self.fencing) && has(self.fencing.mode) && self.fencing.mode == 'Lease'",message="onCrashLoop Handover requires fencing.mode Lease, because the kubelet restarts the container at any time; set fencing.mode to Lease, or onCrashLoop to Restart"
 type StatefulSingletonSpec struct {
 	// Problem is why the other fields are empty: the stored spec does not decode or is too large.
 	// "" if there is no problem. It is neither sent nor stored.
@@ -168,6 +180,21 @@ type StatefulSingletonSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Fencing",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:fencing"},order=10
 	Fencing *Fencing `json:"fencing,omitempty"`
+
+	// OnCrashLoop specifies what happens when the program of the active pod ends again and again, so
+	// that its kubelet waits before each restart (CrashLoopBackOff).
+	//
+	// Restart: the pod remains active, and its container is restarted.
+	//
+	// Handover: a waiting pod whose containers were never restarted becomes active when the program
+	// ends the next time, or when the Lease has expired. The old pod waits. It gets its turn back
+	// only after the other one has ended or was deleted, so the turn never goes to and fro. A pod of
+	// a newer revision that was in a crash loop does not replace a running one. Requires
+	// fencing.mode Lease. Defaults to Restart.
+	// +optional
+	// +kubebuilder:default=Restart
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On crash loop",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Restart","urn:alm:descriptor:com.tectonic.ui:select:Handover"},order=11
+	OnCrashLoop CrashLoopPolicy `json:"onCrashLoop,omitempty"`
 
 	// DeletionProtection makes the API server refuse the deletion of this object until it
 	// is set to false. The deletion of the namespace is not refused. Defaults to false.

@@ -53,6 +53,9 @@ func (f *Facts) podRequeueDelays() []time.Duration {
 			after = append(after, m.RunsSince().Add(f.LeaseDuration()).Sub(f.Now))
 		}
 	}
+	if m := f.Active; m != nil && m.CrashLoops {
+		after = append(after, m.RunsSince().Add(spec.BackOffReset).Sub(f.Now))
+	}
 	for _, m := range f.Waiting {
 		if m.AtGate() && f.Object != nil {
 			after = append(after, f.Until(m.AtGateSince, spec.GateSteadyAfter))

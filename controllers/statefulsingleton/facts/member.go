@@ -233,6 +233,46 @@ func (m *Member) Inspect(object *v1.StatefulSingleton) {
 	}
 }
 
+// exitFenced is the exit code of an agent that has ended the program, because its Lease was not renewed in time.
+const exitFenced = 125
+
+// backsOff reports whether the kubelet pauses before it restarts the program of a pod.
+func (m *Member) backsOff() bool {
+	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
+	})
+}
+
+// restarts returns the max number of restarts of a container of the program.
+func (m *Member) restarts() int32 {
+	var most int32
+	for _, s := range m.programStatuses() {
+		most = max(most, s.RestartCount)
+	}
+	return most
+}
+
+func (m *Member) wasRestarted() bool { return m.restarts() > 0 }
+
+// wasTried reports whether the program of a pod has ended by itself, and not because of its Lease.
+func (m *Member) wasTried() bool {
+	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
+		last := s.LastTerminationState.Terminated
+		return s.RestartCount > 0 && last != nil && last.ExitCode != exitFenced
+	})
+}
+
+// programStatuses returns the statuses of the program's containers.
+func (m *Member) programStatuses() []*corev1.ContainerStatus {
+	var found []*corev1.ContainerStatus
+	for _, name := range m.Program {
+		if s := statusOf(m.Pod.Status.ContainerStatuses, name); s != nil {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 // NeedsFinalizer reports whether a blocker still needs our finalizer.
 func (m *Member) NeedsFinalizer() bool {
 	switch {

@@ -19,6 +19,9 @@ func (w *World) verdictOf(m *Member) verdict {
 		Holder:     w.isHolder(m),
 		HoldsLease: w.holdsLease(m),
 		Fenced:     w.fencedByLease(m),
+		CrashLoops: w.crashLoops(m),
+		Restarted:  w.handsOverCrashLoops() && m.wasRestarted(),
+		Tried:      w.handsOverCrashLoops() && m.wasTried(),
 		Replaced:   wasReplaced(w, m),
 		PoweredOff: w.isPoweredOff(m),
 		GateSteady: m.AtGate() && w.Since(m.AtGateSince) >= spec.GateSteadyAfter,
@@ -85,10 +88,13 @@ func (w *World) agentMayRun(m *Member) bool {
 }
 
 // fencedByLease reports whether the holder of the Lease can no longer run. While its container restarts on a
-// Ready Node, nothing renews the Lease, and the pod keeps its turn.
+// Ready Node, nothing renews the Lease, and the pod keeps its turn, unless another one takes over from crash loops.
 func (w *World) fencedByLease(m *Member) bool {
 	if !w.holdsLease(m) || !w.LeaseExpired() {
 		return false
+	}
+	if m.backsOff() && w.crashLoops(m) {
+		return true
 	}
 	return w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
 }
@@ -98,6 +104,35 @@ func (w *World) fencedByLease(m *Member) bool {
 func (w *World) hasRunFor(m *Member, d time.Duration) bool {
 	since := m.RunsSince()
 	return !since.IsZero() && w.Now.Sub(since) >= d
+}
+
+// handsOverCrashLoops reports whether another pod takes over from one whose program ends again and again.
+func (w *World) handsOverCrashLoops() bool {
+	return w.Object != nil && spec.HandsOverCrashLoops(w.Object)
+}
+
+// crashLoops reports whether the program of the holder of the Lease ends again and again, and a waiting pod can take
+// over. That pod was never restarted. So each pod gets its turn by a crash loop at most once, and broken pods do not
+// pass it to and fro. The container of the old pod restarts, and its agent waits for the Lease.
+func (w *World) crashLoops(m *Member) bool {
+	if !w.handsOverCrashLoops() || !w.holdsLease(m) || !m.Lives() {
+		return false
+	}
+	return w.inCrashLoop(m) && slices.ContainsFunc(w.Pods, w.takesOverCrashLoop)
+}
+
+// inCrashLoop reports whether the kubelet pauses before it restarts the program, or would do so if it ended now.
+func (w *World) inCrashLoop(m *Member) bool {
+	if m.backsOff() {
+		return true
+	}
+	return m.restarts() > 1 && !w.hasRunFor(m, spec.BackOffReset)
+}
+
+// takesOverCrashLoop reports whether a waiting pod could start its program at once, and was never restarted.
+func (w *World) takesOverCrashLoop(m *Member) bool {
+	waits := m.Gated && m.Leased && m.Lives() && !w.holdsLease(m)
+	return waits && m.AtGate() && m.Eligible() && !m.wasRestarted()
 }
 
 // isPending reports whether status.holder names a leased pod, and the Lease has not been written for it.

@@ -57,6 +57,13 @@ type verdict struct {
 	HoldsLease bool
 	// Fenced is true if that pod has not renewed the Lease in time.
 	Fenced bool
+	// CrashLoops is true if that pod's program ends again and again, and another pod takes over.
+	CrashLoops bool
+	// Restarted is true if its program's containers were restarted, and crash loops are handed over.
+	Restarted bool
+	// Tried is true if in addition its program has ended by itself, so that no other pod is stopped
+	// for this one.
+	Tried bool
 	// PoweredOff is true for a pod whose machine is off.
 	PoweredOff bool
 	// Replaced is true if no other pod may be deleted for this one, because onTimeout has

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -37,20 +36,8 @@ func maintainLease(f *facts.Facts, p *Plan) {
 	if f.Lease == nil {
 		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLease(f.Object), Reason: ReasonLease}})
 	}
-	if len(accounts) == 0 {
-		return
-	}
-	if f.Role == nil {
-		p.Do(action.Chain{{Verb: action.Create, Object: children.BuildLeaseRole(f.Object), Reason: ReasonLease}})
-	}
-	binding := children.BuildLeaseRoleBinding(f.Object, accounts)
-	switch {
-	case f.RoleBinding == nil:
-		p.Do(action.Chain{{Verb: action.Create, Object: binding, Reason: ReasonLease}})
-	case !slices.Equal(f.RoleBinding.Subjects, binding.Subjects):
-		next := f.RoleBinding.DeepCopy()
-		next.Subjects = binding.Subjects
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: f.RoleBinding, Unchanged: true, Reason: ReasonLease}})
+	if len(accounts) > 0 {
+		createRights(f, p, accounts)
 	}
 }
 
@@ -90,35 +77,6 @@ func deleteLease(f *facts.Facts) []action.Chain {
 // object of the same name has left them to its pods.
 func ownLease(f *facts.Facts) []action.Chain {
 	return withOwners(f, children.BuildLease(f.Object).OwnerReferences, "")
-}
-
-// withOwners returns the actions that set the owners of the Lease and of the rights on it.
-func withOwners(f *facts.Facts, owners []metav1.OwnerReference, why string) []action.Chain {
-	var chains []action.Chain
-	for _, obj := range leaseObjects(f) {
-		if apiequality.Semantic.DeepEqual(obj.GetOwnerReferences(), owners) {
-			continue
-		}
-		next := obj.DeepCopyObject().(facts.Object)
-		next.SetOwnerReferences(owners)
-		chains = append(chains, action.Chain{{Verb: action.Patch, Object: next, From: obj, Unchanged: true, Reason: ReasonLease, Detail: why}})
-	}
-	return chains
-}
-
-// leaseObjects returns the Lease, the Role and the RoleBinding that exist.
-func leaseObjects(f *facts.Facts) []facts.Object {
-	var all []facts.Object
-	if f.Lease != nil {
-		all = append(all, f.Lease)
-	}
-	if f.Role != nil {
-		all = append(all, f.Role)
-	}
-	if f.RoleBinding != nil {
-		all = append(all, f.RoleBinding)
-	}
-	return all
 }
 
 // keepLeaseForPods returns the actions that keep the Lease, and the rights on it, while leased pods exist,
@@ -169,31 +127,32 @@ func nameSuccessor(f *facts.Facts, p *Plan) {
 	if f.Lease == nil || leaseHolder(f.Blockers) == nil {
 		return // a grant removes the successor
 	}
-	want := ""
+	want, reason, detail := "", reasonNext, "none"
 	if next := successor(f); next != nil {
 		want = fencing.Identity(next.Pod)
+		detail = want
+		if holder := f.Blockers[0]; holder.CrashLoops {
+			reason, detail = ReasonCrashLoop, fmt.Sprintf("%s takes over from %s, whose program ends again and again", next.Name(), holder.Name())
+		}
 	}
 	if f.Lease.Annotations[v1.AnnotationNext] == want {
 		return
 	}
 	lease := f.Lease.DeepCopy()
-	detail := "none"
 	delete(lease.Annotations, v1.AnnotationNext)
 	if want != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1.AnnotationNext, want)
-		detail = want
 	}
-	p.Do(action.Chain{{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reasonNext, Detail: detail}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reason, Detail: detail}})
 }
 
 // successor returns the pod that takes over from the holder of the Lease; nil if there is none, or if the holder
-// does not have to stop.
+// does not have to stop. The program of a pod in a crash loop is not stopped: it ends by itself.
 func successor(f *facts.Facts) *facts.Member {
 	if len(f.Blockers) != 1 || len(f.Waiting) == 0 || !f.Grants() {
 		return nil
 	}
-	holder := f.Blockers[0]
-	if !holder.HoldsLease || !f.HasToGo(holder) {
+	if !handsOver(f, f.Blockers[0]) {
 		return nil
 	}
 	next, _ := Next(f)
@@ -203,6 +162,11 @@ func successor(f *facts.Facts) *facts.Member {
 	return next
 }
 
+// handsOver reports whether the agent of a blocker hands the Lease over when its program has ended.
+func handsOver(f *facts.Facts, m *facts.Member) bool {
+	return m.HoldsLease && (m.CrashLoops || f.HasToGo(m))
+}
+
 // replaceFenced deletes the pod that has not renewed the Lease in time if no other pod waits, so that its owner
 // creates another one.
 func replaceFenced(f *facts.Facts, p *Plan) {
@@ -210,6 +174,6 @@ func replaceFenced(f *facts.Facts, p *Plan) {
 		return
 	}
 	p.Do(deletions(f.Pods, reasonExpired, "it has not renewed the Lease for "+f.LeaseDuration().String(), func(m *facts.Member) bool {
-		return m.Fenced && m.Lives()
+		return m.Fenced && m.Lives() && !m.CrashLoops
 	})...)
 }

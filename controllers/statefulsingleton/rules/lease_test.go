@@ -16,6 +16,7 @@ const (
 	leaseGrantA = "patch status of statefulsingleton db: Holder, a, epoch 1 > patch lease db.singleton: Assign, a, epoch 1"
 	leaseGrantB = "patch status of statefulsingleton db: Holder, b, epoch 2 > patch lease db.singleton: Assign, b, epoch 2"
 	protectsA   = "patch pod a: Protect"
+	namesB      = "patch lease db.singleton: CrashLoop, b takes over from a, whose program ends again and again"
 	releaseA    = "patch pod a: Release"
 )
 
@@ -86,6 +87,30 @@ func TestFencingByLease(t *testing.T) {
 			w.LeaseProblem.Message = "forbidden"
 		}), []string{protectsA}},
 	})
+}
+
+func TestS53CrashLoops(t *testing.T) {
+	const fresh, over = time.Second, 15 * time.Second
+	fixture.Check(t, []fixture.Row{
+		{"a pod in a crash loop hands over to a pod that was never restarted", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
+		{"also while its program runs", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
+		{"but not when it has been running for long", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(10*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"nor after the first restart", fixture.LeasedBy(handingOver(running("a").Restarted(1).StartedFor(time.Second), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"the next pod starts when the Lease of a pod in a crash loop has expired", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
+		{"a pod that was restarted does not take over from a crash loop", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b").Restarted(1)), "a", 1, over, ""), nil},
+		{"another one does, even if it is younger", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("c").Restarted(1).LastExit(125), fixture.Leased("b").Age(-1)), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
+		{"a pod in a crash loop that has handed over waits", fixture.LeasedBy(handingOver(fixture.Leased("a").Crashing(), running("b")), "b", 2, fresh, ""), []string{"patch status of statefulsingleton db: Adopt, b, epoch 2"}},
+		{"a pod in a crash loop keeps its turn if no other pod waits, also when the Lease has expired", fixture.LeasedBy(handingOver(running("a").Crashing()), "a", 1, over, ""), nil},
+		{"a pod of the newest revision that was in a crash loop does not replace the running one", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1)), "a", 1, fresh, ""), nil},
+		{"nor does another pod of that revision", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1), fixture.Leased("c").Of("web")), "a", 1, fresh, ""), nil},
+		{"but one whose Lease had expired does", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1).LastExit(125)), "a", 1, fresh, ""),
+			[]string{"patch lease db.singleton: Next, b_uid-of-b", "delete pod a: Superseded, a pod of the newest revision waits for it"}},
+	})
+}
+
+// handingOver returns a world whose object hands crash loops over, and whose holder is a.
+func handingOver(members ...*fixture.MemberFixture) *facts.World {
+	return fixture.WorldOf(fixture.HeldByLease().HandsOverCrashLoops(), members...)
 }
 
 // disowned removes the owners of the Lease and of the rights on it.

@@ -33,6 +33,21 @@ func validateFencing(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// HandsOverCrashLoops reports whether a waiting pod takes over from one whose program ends again and again.
+func HandsOverCrashLoops(s *v1.StatefulSingleton) bool {
+	return s.Spec.OnCrashLoop == v1.CrashLoopHandsOver && FencedByLease(s)
+}
+
+// validateCrashLoop validates spec.onCrashLoop, after defaults. Without a Lease, the kubelet could restart the program
+// while the next one runs.
+func validateCrashLoop(s *v1.StatefulSingleton, at *field.Path) field.ErrorList {
+	if s.Spec.OnCrashLoop != v1.CrashLoopHandsOver || FencedByLease(s) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, s.Spec.OnCrashLoop, fmt.Sprintf(
+		"requires fencing.mode Lease, because the kubelet restarts the container at any time; set spec.fencing.mode to Lease instead of %s, or this to Restart", s.Spec.Fencing.Mode))}
+}
+
 // fencingWarnings returns warnings about spec.fencing, after defaults.
 func fencingWarnings(s *v1.StatefulSingleton) []string {
 	seconds, most := *s.Spec.Fencing.LeaseDurationSeconds, *s.Spec.MaxTransitionTime

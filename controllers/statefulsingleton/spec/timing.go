@@ -56,6 +56,11 @@ const (
 	GuardRetry    = 2 * time.Second
 	GuardReview   = 2 * GuardInterval
 
+	// BackOffReset is how long a container must run until its kubelet restarts it again without a
+	// pause (kuberuntime: backOff is reset after twice its max of 5 min). A container that has been
+	// restarted is in a crash loop until then.
+	BackOffReset = 10 * time.Minute
+
 	// Again is the requeue delay after a write that failed with a conflict.
 	Again = 100 * time.Millisecond
 

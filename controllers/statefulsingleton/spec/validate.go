@@ -53,6 +53,9 @@ func WithDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
 	if spec.OnEviction == "" {
 		spec.OnEviction = v1.EvictionReplaces
 	}
+	if spec.OnCrashLoop == "" {
+		spec.OnCrashLoop = v1.CrashLoopRestarts
+	}
 	if spec.Fencing == nil {
 		spec.Fencing = &v1.Fencing{}
 	}
@@ -87,7 +90,8 @@ func Validate(s *v1.StatefulSingleton) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("maxTransitionTime"), t, "must be from 1 to 3600 seconds"))
 	}
 	errs = append(errs, validateContainers(spec.Containers, at.Child("containers"))...)
-	return append(errs, validateFencing(s, at.Child("fencing"))...)
+	errs = append(errs, validateFencing(s, at.Child("fencing"))...)
+	return append(errs, validateCrashLoop(s, at.Child("onCrashLoop"))...)
 }
 
 // ValidateSelector validates a selector. It rejects one that selects unrelated pods or none.

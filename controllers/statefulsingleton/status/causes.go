@@ -53,7 +53,7 @@ func delayMessage(f *facts.Facts) string {
 	d := &f.Delay
 	text := d.Tell(d.What, f.Object.Namespace, d.Pod)
 	if m := f.Active; m != nil && m.Name() == d.Pod && m.Lives() && m.HasTurn() {
-		text += "; no other pod starts until it is deleted"
+		text += "; " + whenOtherStarts(f)
 	}
 	return text
 }
@@ -72,6 +72,8 @@ func lastNotice(f *facts.Facts, kind string) engine.Notice {
 func waitsForPerson(f *facts.Facts) bool {
 	switch d := &f.Delay; {
 	case delayNotice(f).Reason == "":
+		return false
+	case f.Active != nil && f.Active.CrashLoops: // another pod takes over
 		return false
 	case d.Known():
 		return d.NeedsPerson()

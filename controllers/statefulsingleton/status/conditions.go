@@ -351,7 +351,7 @@ func containersMissing(f *facts.Facts) engine.Notice {
 }
 
 // failing returns why the program of the active pod does not run or keeps crashing; "" if
-// it is healthy. The pod keeps its turn, because a crash proves nothing.
+// it is healthy. A crash proves nothing, so the pod keeps its turn unless spec.onCrashLoop is Handover.
 func failing(f *facts.Facts) string {
 	active := f.Active
 	if active == nil || active.Terminating() || podstate.Ready(active.Pod) {
@@ -361,8 +361,8 @@ func failing(f *facts.Facts) string {
 	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("pod %[2]s has its turn, but %[1]s; no other pod starts until it is deleted. See: kubectl -n %[3]s describe pod %[2]s, and: kubectl -n %[3]s logs %[2]s --previous",
-		why, active.Name(), active.Pod.Namespace)
+	return fmt.Sprintf("pod %[2]s has its turn, but %[1]s; %[4]s. See: kubectl -n %[3]s describe pod %[2]s, and: kubectl -n %[3]s logs %[2]s --previous",
+		why, active.Name(), active.Pod.Namespace, whenOtherStarts(f))
 }
 
 // whyFailing returns why the program of a pod does not run; "" if it is healthy.
@@ -511,6 +511,7 @@ func rolloutHeld(f *facts.Facts) metav1.Condition {
 				m.Family.Name, m.Family.Wanted)
 		}
 	}
+	crashLooped(f, &c)
 	return c
 }
 

@@ -229,6 +229,8 @@ func EventOf(o action.Outcome) (reason, doing, note string) {
 		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other pod may"
 	case o.Reason == rules.ReasonAssign:
 		return v1.EventPodTransition, "Grant", "the Lease names " + o.Detail
+	case o.Reason == rules.ReasonCrashLoop:
+		return v1.EventPodTransition, "Handover", "pod " + o.Detail
 	case o.Reason == rules.ReasonBudget, o.Reason == rules.ReasonLease:
 		return "", "", ""
 	case o.Reason == rules.ReasonDetach:

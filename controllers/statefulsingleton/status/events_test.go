@@ -73,6 +73,7 @@ func TestWhatIsToldOfAnAct(t *testing.T) {
 		{second, v1.EventPodTransition},
 		{rules.Deletion(&fixture.Granted("a", 1).Member, rules.ReasonSuperseded, "")[0], v1.EventPodDeleted},
 		{letGo, v1.EventPodReleased},
+		{action.Action{Verb: action.Patch, Object: fixture.Waiting("a").Pod, Reason: rules.ReasonCrashLoop}, v1.EventPodTransition},
 		{rules.Unprotect(&fixture.Granted("a", 1).Member, rules.ReasonRelease), ""},
 	} {
 		if got, _, _ := status.EventOf(action.Outcome{Action: r.act}); got != r.want {

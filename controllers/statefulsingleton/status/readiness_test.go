@@ -45,6 +45,7 @@ func readAsToolsDo() map[golden.Situation]*facts.World {
 		{Sentence: "the only pod is unschedulable", Kstatus: moving}:                              fixture.WorldOf(fixture.Singleton("db"), fixture.Waiting("a").Unscheduled()),
 		{Sentence: "the node of the program is deleted", Kstatus: moving}:                         fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Serving().OnNode(fixture.GoneSince(time.Second)), fixture.Waiting("b")),
 		{Sentence: "the program crashes repeatedly", Kstatus: failed}:                             fixture.WorldWith(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Crashing(), fixture.Waiting("b")), kept),
+		{Sentence: "the program crashes repeatedly, and another pod takes over", Kstatus: moving}: fixture.WorldWith(handingOver(fixture.Leased("b")), kept),
 		{Sentence: "the program has just ended", Kstatus: moving}:                                 fixture.WorldWith(fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Age(0).Crashing(), fixture.Waiting("b")), kept),
 		{Sentence: "the node of the program is unreachable", Kstatus: failed}:                     fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Serving().OnNode(fixture.Unresponsive), fixture.Waiting("b")),
 		{Sentence: "the image of the new revision cannot be pulled for an hour", Kstatus: failed}: fixture.WorldOf(late, old(), next("ErrImagePull")),

@@ -8,7 +8,7 @@ import (
 // Requester returns the rights that a requester of a StatefulSingleton needs, because the
 // object acts on pods of other users.
 func Requester() requester.Kind {
-	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout", "onEviction"}
+	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout", "onEviction", "onCrashLoop"}
 	return requester.Kind{GroupVersion: v1.GroupVersion, Name: "StatefulSingleton", Plural: "statefulsingletons", Rights: []requester.Right{
 		{Verb: "update", Resource: "pods", Does: "holds back pods", Fields: fields},
 		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},

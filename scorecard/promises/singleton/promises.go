@@ -58,6 +58,8 @@ var Promises = []kit.Promise{
 	alone(kit.NodeSite, "S50 a program whose agent renews the Lease continues without the kubelet, and is not replaced", withoutKubelet),
 	{Name: "S50 a frozen program is replaced, and ends when it continues", Faults: true, Site: kit.NodeSite, Run: frozenByNode},
 	alone(kit.OperatorSite, "S50 a program continues without the operator, and is succeeded by the pod that the Lease names", withoutOperator),
+	alone(kit.NodeSite, "S53 a standby takes over from a revision in a crash loop, and keeps running", crashLoopHandsOver),
+	alone(kit.NodeSite, "S53 two pods in a crash loop do not alternate", crashLoopsAlternate),
 	alone(kit.OperatorSite, "S49 an upgrade of the operator restarts no program, and the next pod gets its gate", operatorUpgraded),
 	alone(kit.NodeSite, "S48 a pod mounts the gate if all Nodes support it, and gets a copy otherwise", mountsGate),
 	kit.Core(alone(kit.OperatorSite, "S24 an operator that crashes in a handover is succeeded", operatorDiesInHandover)),
