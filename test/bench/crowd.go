@@ -35,8 +35,8 @@ type crowd struct {
 	sets     int
 }
 
-// measureCrowd leaves its sets behind, because the operator would stop each in order. So it must be the
-// last benchmark of its control plane.
+// measureCrowd leaves its sets behind, because the operator would stop each in order. So only the benchmark of Leases,
+// which has its own comparison, can follow on its control plane.
 func measureCrowd(ctx context.Context, s *site) {
 	s.makeNamespace(ctx, crowdNamespace)
 	ctx, stop := context.WithCancel(ctx)

@@ -2,8 +2,9 @@
 // goal. StatefulClusters are compared with the StatefulSet controller of the same release and with a
 // bare client-go loop, in one run on one API server, with simulated nodes and without client-side rate
 // limits. Handovers of StatefulSingletons are compared with a Recreate Deployment and a StatefulSet of
-// one pod on real nodes, and those by a Lease also with mode Proof. Upgrades of ExtendedStatefulSets are compared with a StatefulSet's rolling
-// update. The last output is the tables of docs/benchmarks.md.
+// one pod on real nodes, and those by a Lease also with mode Proof. The cost of holders of Leases is compared
+// with the same control plane without them. Upgrades of ExtendedStatefulSets are compared with a
+// StatefulSet's rolling update. The last output is the tables of docs/benchmarks.md.
 package main
 
 import (
@@ -43,7 +44,8 @@ var benchmarks = []benchmark{
 	{"latency", "from a spec change to the first write", false, measureLatency},
 	{"rest", "writes while nothing changes", false, measureRest},
 	{"extended", "many ExtendedStatefulSets, and edits of their configuration", false, measureExtended},
-	{"crowd", "failovers of replicated sets among many others", false, measureCrowd}, // leaves its sets behind
+	{"crowd", "failovers of replicated sets among many others", false, measureCrowd},                            // leaves its sets behind
+	{"leases", "the cost of many holders of Leases, with real agents and simulated pods", false, measureLeases}, // leaves policies behind
 	{"singleton", "handovers between programs on real nodes", true, measureSingleton},
 	{"fencing", "handovers with fencing by a Lease on real nodes, compared with mode Proof and with no StatefulSingleton", true, measureFencing},
 	{"replicated", "switchovers and failovers on real nodes", true, measureReplicated},
@@ -66,17 +68,22 @@ type sizes struct {
 	commands               time.Duration // for how long commands are counted
 	crowd                  [2]int        // replicated sets of one operator: few, then many
 	crowdRest              time.Duration
+	holders                int           // of Leases
+	withoutHolders         time.Duration // for how long the control plane is measured before they start
+	holding                time.Duration // and with them
 }
 
 var (
 	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
 		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute,
 		handovers: 100, fenced: 500, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute,
-		crowd: [2]int{1, 500}, crowdRest: time.Minute}
+		crowd: [2]int{1, 500}, crowdRest: time.Minute,
+		holders: 1000, withoutHolders: time.Minute, holding: 5 * time.Minute} // every watch is renewed once in 5 minutes
 	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
 		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second,
 		handovers: 10, fenced: 20, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute,
-		crowd: [2]int{1, 50}, crowdRest: 20 * time.Second}
+		crowd: [2]int{1, 50}, crowdRest: 20 * time.Second,
+		holders: 100, withoutHolders: 20 * time.Second, holding: time.Minute}
 )
 
 // setMembers is the size of each set of the benchmark with many sets.
@@ -127,6 +134,7 @@ func parse(args []string) (settings, error) {
 	rest := flags.Duration("rest", 0, "`time` without changes, in which no write is expected (default 10m, quick 20s)")
 	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; with fencing 500 and 20; of the replicated ones 20 and 3)")
 	rounds := flags.Int("rounds", 0, "`times` that each comparison is run, in alternating order (default 3, quick 1)")
+	holders := flags.Int("holders", 0, "`number` of holders of Leases (default 1000, quick 100)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -138,6 +146,7 @@ func parse(args []string) (settings, error) {
 	s.size.handovers = cmp.Or(max(*handovers, 0), s.size.handovers)
 	s.size.fenced = cmp.Or(max(*handovers, 0), s.size.fenced)
 	s.size.failovers = cmp.Or(max(*handovers, 0), s.size.failovers)
+	s.size.holders = cmp.Or(max(*holders, 0), s.size.holders)
 	if *only == "" {
 		s.chosen = possible()
 		return s, nil
