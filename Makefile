@@ -12,7 +12,6 @@ IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
 
 # The bundle for OLM. PREVIOUS is the released version that this one replaces; there is none yet.
-PREVIOUS ?=
 CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
@@ -24,7 +23,6 @@ ARCHITECTURES ?= $(EVERY_ARCHITECTURE)
 export ARCHITECTURES EVERY_ARCHITECTURE PREVIOUS BUNDLE_IMAGE IMAGE SCORECARD_IMAGE CHANNELS DEFAULT_CHANNEL
 # A second image with a shell, for promises about changed images.
 OTHER_IMAGE ?= registry.k8s.io/e2e-test-images/busybox:1.37.0-1
-NODES ?= 3
 
 # Pinned tools, each set in a module of its own. Those that are slow to build are kept in the
 # cache folder of the user, under their version and that of Go.
@@ -63,7 +61,7 @@ sample-redis: ## Run the Redis sample
 test: test-unit test-api test-core ## Run what every change must pass
 
 plugin: ## Build kubectl stateful into build/bin
-	@go build -ldflags="-s -w -X main.version=$(VERSION) -X main.commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown)" -o build/bin/kubectl-stateful ./cmd/kubectl-stateful
+	@CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION) -X main.commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown)" -o build/bin/kubectl-stateful ./cmd/kubectl-stateful
 	@echo "To use it: export PATH=$(CURDIR)/build/bin:\$$PATH; kubectl stateful --help"
 
 ##@ Change the code
@@ -160,7 +158,7 @@ test-hostile: ## Run all attacks of a hostile tenant
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 		go test -vet=off -count=1 -timeout 1h -v -run '^TestAPIHostile' ./test/hostile -long
 
-test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## Run all of these (some hours)
+test-long: test-nodes check-traces check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## Run all of these (some hours)
 	$(as_root)
 	@hack/mutant-soaks.sh
 
@@ -199,19 +197,22 @@ soak-freeze: ## Freeze the leader [FREEZES=0 SEED=0 FAULT=text MUTANT=name]
 	$(as_root)
 	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
+check-traces: ## Check traces of node tests against the models [TRACES=folders]
+	@go run ./test/traces -mutate=all -frozen='/stopped\.singleton$$' $(or $(TRACES),build/traces/*)
+
 bench: ## Run the benchmarks
 	@go run ./test/bench
 
 ##@ Local cluster
 
 cluster-up: ## Start a local cluster [NODES=3 KUBERNETES=1.33]
-	@$(CLUSTER) up --nodes=$(NODES) --kubernetes=$(KUBERNETES)
+	@$(CLUSTER) up --nodes=$(or $(NODES),3) --kubernetes=$(KUBERNETES)
 
 cluster-down: ## Stop it and delete its files
 	@$(CLUSTER) down
 
 olm-up: ## Install OLM, a catalog, a subscription [NODES=3]
-	@go run ./test/olm/cmd/olm up --nodes=$(NODES)
+	@go run ./test/olm/cmd/olm up --nodes=$(or $(NODES),3)
 
 olm-down: ## Remove OLM and what it installed
 	@go run ./test/olm/cmd/olm down
@@ -229,7 +230,6 @@ gate-image: ## Write the gate's and agent's image to build/ [GATE_IMAGE=name:tag
 
 # SIGNING_KEY is a file with a private key in PEM without a password. $SIGNING_KEY_PEM is the key itself.
 REGISTRY ?= ghcr.io/stateful-operator
-SIGNING_KEY ?=
 DIST ?= dist
 RELEASE := go run ./test/release/cmd/release
 

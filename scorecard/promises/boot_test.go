@@ -22,6 +22,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	traces "github.com/stateful-operator/stateful-operator/test/traces/keep"
 )
 
 // root is the project's folder. The tests run in it.
@@ -128,7 +129,7 @@ func powerOff(site kit.Site) {
 	}
 }
 
-// takeDown deletes all local clusters, after it has read the audit logs of their API servers.
+// takeDown saves the traces of all local clusters, reads the audit logs of their API servers, and deletes them.
 func takeDown(ctx context.Context) {
 	var logs []string
 	var booted []*cluster.Cluster
@@ -139,6 +140,7 @@ func takeDown(ctx context.Context) {
 	}
 	Expect(readRights(logs)).To(Succeed())
 	for _, local := range booted {
+		Expect(traces.Save(local.Dir(), filepath.Join(root, "build", "traces", local.Name()))).To(Succeed())
 		if *keep == "" {
 			Expect(cluster.Down(ctx, local.Name(), GinkgoWriter)).To(Succeed())
 		}
@@ -174,6 +176,7 @@ func clusterOf(ctx context.Context, site kit.Site) *kit.Cluster {
 	c.Handovers, c.Faults, c.Fault, c.Freezes, c.Seed = *handovers, *faults, *fault, *freezes, *seed
 	if local != nil {
 		c.Nodes = local
+		go func() { _ = traces.Logs(context.Background(), local.Dir(), time.Second) }() // Save returns its error, too
 		// Nodes replace a few folders of this machine by their own, but not the cluster's folder.
 		c.Shared = filepath.Join(local.Dir(), "witness")
 		c.Program = filepath.Join(work.Folder, "stateful-operator")

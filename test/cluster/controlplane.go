@@ -145,10 +145,26 @@ func (c *Cluster) apiServerFlags() []string {
 	return append(flags, c.featureGates()...)
 }
 
+// auditPolicy logs the bodies of the requests that test/traces checks: writes of Leases that fence programs, reports of
+// kubelets about pods, and taints of nodes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
-rules: [{level: Metadata}]
+omitManagedFields: true
+rules:
+- level: Metadata
+  namespaces: [kube-node-lease, kube-system, stateful-operator-system]
+- level: RequestResponse
+  verbs: [create, update, patch]
+  resources: [{group: coordination.k8s.io, resources: [leases]}]
+- level: Request
+  verbs: [update, patch, delete]
+  userGroups: ["system:nodes"]
+  resources: [{group: "", resources: [pods, pods/status]}]
+- level: Request
+  verbs: [update, patch]
+  resources: [{group: "", resources: [nodes]}]
+- level: Metadata
 `
 
 // nodeGrace is the time without heartbeats after which a node is unreachable. It is half of the

@@ -48,6 +48,8 @@ type handedOver struct {
 type subject struct {
 	*application
 	soaking *soaking
+	// leased is true with fencing by a Lease.
+	leased bool
 	// workload creates its pods. If it is nil, the test creates them.
 	workload client.Object
 	replicas int32
@@ -119,21 +121,25 @@ func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act, fi
 	}
 }
 
-// subjects creates the applications: each workload kind, each mode of the gate, and programs that
-// stop at once, slowly, or not at all.
+// row describes an application.
+type row struct {
+	name     string
+	mode     v1.GateMode
+	change   []podChange
+	replicas int32
+	strategy *appsv1.DeploymentStrategy      // of a Deployment
+	set      bool                            // a StatefulSet
+	fence    func(*v1.StatefulSingletonSpec) // with fencing by a Lease
+}
+
+// subjects creates the applications: each workload kind, each mode of the gate, fencing by a Lease, and
+// programs that stop at once, slowly, or not at all.
 func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) []*subject {
 	stubborn := []podChange{behave("WITNESS_IGNORE_TERM", "true"), grace(1)}
 	slow := []podChange{behave("WITNESS_STOP_AFTER", "700ms")}
 	forks := []podChange{behave("WITNESS_FORK", "true"), func(t *corev1.PodTemplateSpec) { t.Spec.ShareProcessNamespace = new(true) }}
 	withShell := program(func(p *corev1.Container) { p.Image = s.WitnessShell })
-	rows := []struct {
-		name     string
-		mode     v1.GateMode
-		change   []podChange
-		replicas int32
-		strategy *appsv1.DeploymentStrategy // of a Deployment
-		set      bool                       // a StatefulSet
-	}{
+	rows := []row{
 		{name: "surge", change: slow, replicas: 1, strategy: new(surge())},
 		{name: "init", mode: v1.GateInit, replicas: 1, strategy: new(surge())},
 		{name: "script", mode: v1.GateScript, change: []podChange{withShell}, replicas: 1, strategy: new(surge())},
@@ -143,15 +149,26 @@ func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) []*subject {
 		{name: "bare", replicas: 2},
 		{name: "standby", change: stubborn, replicas: 2, strategy: new(witnessset.Rolling(1, 1))},
 	}
+	if s.gated {
+		s.PermitFencing(ctx)
+		rows = append(rows,
+			row{name: "leased", change: slow, replicas: 1, strategy: new(surge()), fence: byLease},
+			row{name: "leased-standby", change: stubborn, replicas: 2, strategy: new(witnessset.Rolling(1, 1)), fence: handsOver})
+	}
 	var subjects []*subject
 	for _, row := range rows {
 		if !s.gated && row.replicas > 1 {
 			continue // all of them would run forever
 		}
 		a := newApplication(s.Cluster, row.name, row.change...)
-		sub := &subject{application: a, soaking: s, replicas: row.replicas, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
+		sub := &subject{application: a, soaking: s, leased: row.fence != nil, replicas: row.replicas, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
 		if s.gated {
-			a.hold(ctx, func(spec *v1.StatefulSingletonSpec) { spec.GateMode = row.mode })
+			a.hold(ctx, func(spec *v1.StatefulSingletonSpec) {
+				spec.GateMode = row.mode
+				if row.fence != nil {
+					row.fence(spec)
+				}
+			})
 		}
 		switch {
 		case row.strategy != nil:

@@ -44,11 +44,14 @@ var acts = []act{
 	{kind: "kubelet stopped", fault: true, do: ends(losesKubelet)},
 	{kind: "node cut off", fault: true, do: ends(isCutOff)},
 	{kind: "operator killed", operator: true, fault: true, do: ends(losesOperator)},
-	{kind: "operator at 0", operator: true, fault: true, do: ends(hasNoOperator)},
+	{kind: "operator at 0", fits: needsOperator, operator: true, fault: true, do: ends(hasNoOperator)},
 	{kind: "webhook down", operator: true, fault: true, do: ends(hasNoWebhook)},
 }
 
 func hasWorkload(s *subject) bool { return s.workload != nil }
+
+// needsOperator reports whether no program of a subject starts without the operator. A Lease can name the next one.
+func needsOperator(s *subject) bool { return !s.leased }
 
 // takesAnyImage reports whether the gate of a subject needs no shell in the image.
 func takesAnyImage(s *subject) bool { return hasWorkload(s) && s.Name != "script" }
@@ -180,9 +183,16 @@ func losesKubelet(ctx context.Context, s *subject, old testimony.Run) {
 	s.deletesInVain(ctx, old)
 }
 
+// isCutOff disconnects the node and deletes the pod: the program continues to run until the node is connected, or ends
+// when its Lease was not renewed.
 func isCutOff(ctx context.Context, s *subject, old testimony.Run) {
 	s.Check(s.Nodes.Cut(old.Node))
 	defer func() { s.Check(s.Nodes.Heal(old.Node)) }()
+	if s.leased {
+		s.delete(ctx, old)
+		s.goesOn(ctx, s.aWhile(), nil)
+		return
+	}
 	s.deletesInVain(ctx, old)
 }
 
