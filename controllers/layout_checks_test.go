@@ -67,6 +67,14 @@ var checkRows = []struct {
 	{"a kind that imports the agent", "controllers/one/plan.go", `package one; import _ "` + module + `agent/driver"`, checkAgentImports, "only settings"},
 	{"a kind that imports settings of the agent", "controllers/one/plan.go", `package one; import _ "` + module + `agent/postgresql/settings"`, checkAgentImports, ""},
 
+	{"a shared package that imports a manager", "controllers/internal/text/text.go", `package text; import _ "sigs.k8s.io/controller-runtime/pkg/manager"`, checkManagerless, "must not depend on a manager"},
+	{"what decides and imports controller-runtime", "controllers/one/observe/read.go", `package observe; import _ "sigs.k8s.io/controller-runtime"`, checkManagerless, "must not depend on a manager"},
+	{"what decides and imports a package with a manager", "controllers/one/observe/read.go", `package observe; import _ "` + module + `controllers/internal/follow"`, checkManagerless, "must not depend on a manager"},
+	{"what decides and imports a client", "controllers/one/observe/read.go", `package observe; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkManagerless, ""},
+	{"a package that adds something to a manager", "controllers/internal/follow/follow.go", `package follow; import _ "sigs.k8s.io/controller-runtime/pkg/manager"`, checkManagerless, ""},
+	{"a controller that imports a manager", "controllers/one/controller.go", `package one; import _ "sigs.k8s.io/controller-runtime/pkg/manager"`, checkManagerless, ""},
+	{"webhooks that import a manager", "controllers/one/webhooks/webhooks.go", `package webhooks; import _ "sigs.k8s.io/controller-runtime"`, checkManagerless, ""},
+
 	{"types that import a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
 	{"types that import a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
 	{"types that import types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},

@@ -18,9 +18,10 @@ import (
 // This file checks the layout of the tree: every kind has the same things in the same places.
 
 const (
-	module       = "github.com/stateful-operator/stateful-operator/"
-	maxFileLines = 600
-	maxFuncLines = 70
+	module            = "github.com/stateful-operator/stateful-operator/"
+	controllerRuntime = "sigs.k8s.io/controller-runtime/pkg/"
+	maxFileLines      = 600
+	maxFuncLines      = 70
 
 	// reporterFile writes events and the status.
 	reporterFile = "status/events.go"
@@ -48,6 +49,12 @@ var (
 	pureRooms = []string{"application", "spec", "children", "record", "facts", "rules", "status"}
 	// testRooms are packages of a kind for its tests.
 	testRooms = []string{"fixture"}
+
+	// managed are the packages of controllers/internal that add something to a manager.
+	managed = []string{"bounded", "enqueue", "follow", "livepods", "podexec/attach", "servingcert"}
+	// managing are the packages of controller-runtime that contain its manager.
+	managing = []string{"sigs.k8s.io/controller-runtime", controllerRuntime + "manager", controllerRuntime + "builder",
+		controllerRuntime + "controller", controllerRuntime + "webhook"}
 
 	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
 	clockReads  = []string{"Now", "Since", "Until"}
@@ -119,6 +126,7 @@ var checks = []struct {
 	{"data flows in one direction through the packages of a kind", checkRooms},
 	{"pure files stay pure", checkPure},
 	{"only tests import fixtures", checkFixtureImports},
+	{"decisions do not depend on a manager", checkManagerless},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal does not import kinds", checkInternalImports},
 	{"promises of a kind do not import those of another kind", checkPromiseImports},
@@ -295,6 +303,26 @@ func checkInternalImports(s source) []string {
 	return s.importsBut("controllers/internal/", func(imported string) bool {
 		return !strings.HasPrefix(imported, module+"apis/")
 	}, "controllers/internal does not import kinds")
+}
+
+// checkManagerless keeps the manager of controller-runtime out of what decides, so that other programs can decide, too.
+func checkManagerless(s source) []string {
+	folder := path.Dir(s.path)
+	shared, isShared := strings.CutPrefix(folder, "controllers/internal/")
+	room, _, inRoom := s.room()
+	decides := isShared && !slices.Contains(managed, shared) || inRoom && room != "webhooks"
+	if !decides || strings.HasSuffix(s.path, "_test.go") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		ours, isOurs := strings.CutPrefix(imported, module+"controllers/internal/")
+		isManaged := isOurs && slices.Contains(managed, ours)
+		if isManaged || slices.Contains(managing, imported) {
+			faults = append(faults, fmt.Sprintf("imports %s: what decides must not depend on a manager", imported))
+		}
+	}
+	return faults
 }
 
 // checkAPIImports limits the dependencies of programs that import the types of a kind.

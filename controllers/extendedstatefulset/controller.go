@@ -40,6 +40,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec/attach"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
@@ -267,7 +268,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add cache to manager: %w", err)
 	}
-	board, ended, err := podexec.Attach(mgr, run, observe.Named)
+	board, ended, err := attach.Board(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}

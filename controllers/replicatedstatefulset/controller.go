@@ -38,6 +38,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec/attach"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
@@ -278,7 +279,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		return fmt.Errorf("add the cache to the manager: %w", err)
 	}
 	// The Board sends a set to commandEnded when one of its commands has ended.
-	board, commandEnded, err := podexec.Attach(mgr, run, observe.Named)
+	board, commandEnded, err := attach.Board(mgr, run, observe.Named)
 	if err != nil {
 		return err
 	}

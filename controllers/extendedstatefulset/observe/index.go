@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -97,7 +97,7 @@ func (r *ConfigReader) Users(ctx context.Context, o client.Object) (requests []r
 	var sets v1alpha1.ExtendedStatefulSetList
 	var children appsv1.StatefulSetList
 	if err := errors.Join(r.Cache.List(ctx, &sets, options...), r.Cache.List(ctx, &children, options...)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list objects that reference configuration", "object", m.Name)
+		log.FromContext(ctx).Error(err, "list objects that reference configuration", "object", m.Name)
 	}
 	for i := range sets.Items {
 		add(sets.Items[i].Name)

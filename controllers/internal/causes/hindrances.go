@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
@@ -202,6 +202,6 @@ func ReadPodEvents(ctx context.Context, live client.Reader, pods []*corev1.Pod) 
 // LogUnread logs an error of reading events. No decision depends on events, so there is no retry.
 func LogUnread(ctx context.Context, err error) {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Failed to read the events of a pod that does not start", "error", err.Error())
+		log.FromContext(ctx).Info("Failed to read the events of a pod that does not start", "error", err.Error())
 	}
 }

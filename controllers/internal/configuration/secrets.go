@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -151,7 +152,7 @@ func (s *Secrets) watch(namespace string) (*watchedNamespace, error) {
 	}
 	go func() {
 		if err := w.cache.Start(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "watch Secrets", "namespace", namespace)
+			log.FromContext(ctx).Error(err, "watch Secrets", "namespace", namespace)
 		}
 	}()
 	return w, nil
@@ -167,7 +168,7 @@ func (s *Secrets) refuse(namespace string, w *watchedNamespace) {
 	}
 	w.stop()
 	w.refused = map[string]bool{}
-	ctrl.LoggerFrom(s.running).Info("The API server refuses to list Secrets, so referenced Secrets are read one by one", "namespace", namespace)
+	log.FromContext(s.running).Info("The API server refuses to list Secrets, so referenced Secrets are read one by one", "namespace", namespace)
 	time.AfterFunc(Retry, func() { s.retry(namespace, w) })
 }
 
@@ -225,10 +226,10 @@ func (b besideSecrets) List(ctx context.Context, list client.ObjectList, options
 
 // OpenSecrets returns a function for Secrets.Open that uses the client of a manager. transform is the
 // transform of the cache, and each of the indexes adds an index to it.
-func OpenSecrets(mgr ctrl.Manager, transform toolscache.TransformFunc, indexes ...func(client.FieldIndexer) error) func(string, toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
+func OpenSecrets(c cluster.Cluster, transform toolscache.TransformFunc, indexes ...func(client.FieldIndexer) error) func(string, toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 	return func(namespace string, onError toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
-		opened, err := cache.New(mgr.GetConfig(), cache.Options{
-			Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		opened, err := cache.New(c.GetConfig(), cache.Options{
+			Scheme: c.GetScheme(), Mapper: c.GetRESTMapper(), HTTPClient: c.GetHTTPClient(),
 			DefaultNamespaces: map[string]cache.Config{namespace: {}},
 			DefaultTransform:  transform, DefaultWatchErrorHandler: onError,
 		})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // ErrNotLeading is wrapped by the error of a write that was rejected because this process may no longer
@@ -81,7 +81,7 @@ func (l *Lease) Start(ctx context.Context) error {
 		defer cancel()
 		sent := l.now()
 		if err := l.ping(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Failed to reach the API server")
+			log.FromContext(ctx).Error(err, "Failed to reach the API server")
 			return
 		}
 		l.renew(sent)
@@ -143,7 +143,7 @@ func (l *Lease) release(ctx context.Context, record resourcelock.LeaderElectionR
 	l.mu.Unlock()
 	// Without it a leader that ends releases the lease, whoever holds it by then.
 	if holder != l.Identity() {
-		ctrl.LoggerFrom(ctx).Info("The lease has another holder and is not released", "lease", l.Describe(), "holder", holder)
+		log.FromContext(ctx).Info("The lease has another holder and is not released", "lease", l.Describe(), "holder", holder)
 		return nil
 	}
 	return l.Interface.Update(ctx, record)

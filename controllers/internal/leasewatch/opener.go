@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 // Opener starts to watch kinds in a cache of their own, until end is called. It does not wait for the cache.
@@ -15,10 +15,10 @@ type Opener func(ctx context.Context, options cache.Options, handler toolscache.
 
 // OpenerOf returns an Opener with the types and the client settings of a manager. All its watches end with root,
 // which must end with the manager.
-func OpenerOf(mgr ctrl.Manager, root context.Context) Opener {
+func OpenerOf(c cluster.Cluster, root context.Context) Opener {
 	return func(ctx context.Context, options cache.Options, handler toolscache.ResourceEventHandler, kinds ...client.Object) (context.CancelFunc, error) {
-		options.Scheme, options.Mapper = mgr.GetScheme(), mgr.GetRESTMapper()
-		watched, err := cache.New(mgr.GetConfig(), options)
+		options.Scheme, options.Mapper = c.GetScheme(), c.GetRESTMapper()
+		watched, err := cache.New(c.GetConfig(), options)
 		if err != nil {
 			return nil, fmt.Errorf("create a cache: %w", err)
 		}

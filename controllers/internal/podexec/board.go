@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
@@ -30,30 +27,6 @@ type Board struct {
 	owners  map[types.NamespacedName]map[types.UID]*desk
 	running sync.WaitGroup
 	places  *places // nil means the shared places of this process
-}
-
-// Attach adds a Board to the manager. Its commands are run by the function run. The channel receives
-// the owner of each command that ended, as the object that the function owner returns for the key.
-func Attach(mgr manager.Manager, run func(context.Context, Command) Result, owner func(types.NamespacedName) client.Object) (*Board, <-chan event.GenericEvent, error) {
-	woken := make(chan event.GenericEvent, 1024)
-	ends := make(chan struct{}) // closed when the manager stops: nothing receives from woken then
-	board := &Board{Run: run, Woken: func(key types.NamespacedName) {
-		select {
-		case woken <- event.GenericEvent{Object: owner(key)}:
-		case <-ends:
-		}
-	}}
-	waker := manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		close(ends)
-		return nil
-	})
-	for _, runnable := range []manager.Runnable{board, waker} {
-		if err := mgr.Add(runnable); err != nil {
-			return nil, nil, fmt.Errorf("add the command runner to the manager: %w", err)
-		}
-	}
-	return board, woken, nil
 }
 
 // desk is the state of one pod: its active command and the results of earlier ones.

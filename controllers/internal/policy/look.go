@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Interval is the default interval of Look. Policies and webhook configurations are polled, because
@@ -19,7 +19,7 @@ func Look(ctx context.Context, subject string, interval, retry time.Duration, ch
 	for {
 		problem := check()
 		if problem != logged && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info(subject, "problem", problem)
+			log.FromContext(ctx).Info(subject, "problem", problem)
 			logged = problem
 		}
 		next := interval

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -42,7 +41,7 @@ func (o Outcome) Later() Outcome {
 }
 
 // Result returns the outcome as a result of controller-runtime.
-func (o Outcome) Result() (ctrl.Result, error) {
+func (o Outcome) Result() (reconcile.Result, error) {
 	if o.err != nil || o.after == 0 {
 		return reconcile.Result{}, o.err
 	}

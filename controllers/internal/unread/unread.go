@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
@@ -49,7 +49,7 @@ func (p Parts) Any() bool { return p.Spec != "" || p.Status != "" }
 // contains data that must not be lost.
 func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Object, conditions *[]metav1.Condition) report.Outcome {
 	if p.Status != "" {
-		ctrl.LoggerFrom(ctx).Error(errors.New(p.Status), "The object is not managed: its status is not read")
+		log.FromContext(ctx).Error(errors.New(p.Status), "The object is not managed: its status is not read")
 		return report.Stop()
 	}
 	set(conditions, message(p.Spec), object.GetGeneration())

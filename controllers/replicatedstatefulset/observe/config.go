@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -137,7 +137,7 @@ func (r *Reader) UsersOf(kind string) func(context.Context, client.Object) []rec
 		var sets v1alpha1.ReplicatedStatefulSetList
 		uses := client.MatchingFields{indexUses: configuration.Origin{Kind: kind, Name: o.GetName()}.String()}
 		if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), uses, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the users of a ConfigMap or Secret", "object", o.GetName())
+			log.FromContext(ctx).Error(err, "list the users of a ConfigMap or Secret", "object", o.GetName())
 		}
 		for i := range sets.Items {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: sets.Items[i].Name}})

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -50,7 +50,7 @@ func (r *Reader) OnPolicy(ctx context.Context, _ client.Object) []reconcile.Requ
 	})
 	var sets v1alpha1.ReplicatedStatefulSetList
 	if err := r.Cache.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list ReplicatedStatefulSets")
+		log.FromContext(ctx).Error(err, "list ReplicatedStatefulSets")
 	}
 	for i := range sets.Items {
 		if w := (facts.World{Set: &sets.Items[i]}); w.UsesLeases() {

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
@@ -100,7 +100,7 @@ func countUnknown(ctx context.Context, w *facts.World) {
 	for _, m := range w.Members {
 		for _, result := range m.UnknownResults {
 			unknownTotal.WithLabelValues(result.Name).Inc()
-			ctrl.LoggerFrom(ctx).Info("the outcome of a command is unknown", "pod", m.Name(), "command", result.Name, "why", result.Why)
+			log.FromContext(ctx).Info("the outcome of a command is unknown", "pod", m.Name(), "command", result.Name, "why", result.Why)
 		}
 	}
 }

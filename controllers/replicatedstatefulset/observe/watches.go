@@ -5,8 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -32,7 +32,7 @@ func (r *Reader) OnNode(ctx context.Context, n client.Object) []reconcile.Reques
 func (r *Reader) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the pods of all sets")
+		log.FromContext(ctx).Error(err, "list the pods of all sets")
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
@@ -48,7 +48,7 @@ func (r *Reader) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []re
 func (r *Reader) OnConfigMap(ctx context.Context, o client.Object) []reconcile.Request {
 	var sets v1alpha1.ReplicatedStatefulSetList
 	if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list ReplicatedStatefulSets", "namespace", o.GetNamespace())
+		log.FromContext(ctx).Error(err, "list ReplicatedStatefulSets", "namespace", o.GetNamespace())
 	}
 	var requests []reconcile.Request
 	for i := range sets.Items {

@@ -8,8 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
@@ -108,7 +108,7 @@ func (r *Reader) isLeftOver(ctx context.Context, m *facts.Member) bool {
 	}
 	of, err := r.readFamily(ctx, m.Pod, map[types.UID]*facts.Family{})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Failed to read the owner of a pod that has ended", "error", err.Error())
+		log.FromContext(ctx).Info("Failed to read the owner of a pod that has ended", "error", err.Error())
 	}
 	return of.Unwanted
 }
@@ -128,7 +128,7 @@ func (r *Reader) readRefusal(ctx context.Context, w *facts.World, of *facts.Lack
 	text, err := r.readCurrentRefusal(ctx, w, of.Owner)
 	switch {
 	case err != nil:
-		ctrl.LoggerFrom(ctx).Info("Failed to read the events of an owner that lacks pods", "error", err.Error())
+		log.FromContext(ctx).Info("Failed to read the events of an owner that lacks pods", "error", err.Error())
 		of.Refusal.Learn(of.Refusal.Result, w.Now)
 	case text == "":
 		*of = facts.LackingOwner{}

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
@@ -47,7 +47,7 @@ func (r *Reader) readObject(ctx context.Context, w *facts.World, key types.Names
 func (r *Reader) CachedObjects(ctx context.Context, namespace string) []v1.StatefulSingleton {
 	var all v1.StatefulSingletonList
 	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
+		log.FromContext(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
 	}
 	return all.Items
 }

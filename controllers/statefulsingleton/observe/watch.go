@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -36,10 +37,10 @@ func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 // watches only namespaces that have StatefulSingletons, so pods in other namespaces cost
 // nothing.
 type PodWatch struct {
-	root context.Context // canceled when the manager stops
-	end  context.CancelFunc
-	mgr  ctrl.Manager
-	open leasewatch.Opener
+	root    context.Context // canceled when the manager stops
+	end     context.CancelFunc
+	cluster cluster.Cluster
+	open    leasewatch.Opener
 	// Find returns the requests for the objects that a changed pod or budget concerns.
 	Find func(context.Context, metav1.Object) []reconcile.Request
 	// Requests receives an event for each object to reconcile.
@@ -54,13 +55,13 @@ type PodWatch struct {
 
 // NewPodWatch returns a PodWatch. watched are the namespaces that the operator manages; empty
 // means all.
-func NewPodWatch(mgr ctrl.Manager, watched []string) *PodWatch {
-	p := &PodWatch{mgr: mgr, Requests: make(chan event.GenericEvent, 1024), namespaces: watched}
+func NewPodWatch(c cluster.Cluster, watched []string) *PodWatch {
+	p := &PodWatch{cluster: c, Requests: make(chan event.GenericEvent, 1024), namespaces: watched}
 	if len(watched) == 0 {
 		p.namespaces = []string{metav1.NamespaceAll}
 	}
 	p.root, p.end = context.WithCancel(context.Background())
-	p.open = leasewatch.OpenerOf(mgr, p.root)
+	p.open = leasewatch.OpenerOf(c, p.root)
 	return p
 }
 
@@ -87,8 +88,8 @@ func (p *PodWatch) Start(ctx context.Context) error {
 func (p *PodWatch) requeueCreatedFor(ctx context.Context, namespace string) bool {
 	var pods metav1.PartialObjectMetadataList
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for a deleted StatefulSingleton", "namespace", namespace)
+	if err := p.cluster.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
+		log.FromContext(ctx).Error(err, "list pods that may wait for a deleted StatefulSingleton", "namespace", namespace)
 		return false
 	}
 	for i := range pods.Items {
