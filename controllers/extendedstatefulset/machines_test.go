@@ -21,8 +21,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
 // machines returns the possible next steps of the Kubernetes controllers, the operator's pod webhook,

@@ -17,7 +17,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 )
 
 // story is a sequence of events of a set. Its golden file in testdata was reviewed manually.
@@ -367,7 +368,7 @@ func TestEachWriteGoesWrong(t *testing.T) {
 			t.Parallel()
 			want, writes := unbroken(t, story)
 			for n := 1; n <= writes; n++ {
-				for i, failure := range []simtest.Failure{simtest.DiesAfter, simtest.Fails} {
+				for i, failure := range []simulation.Failure{simulation.DiesAfter, simulation.Fails} {
 					if !simtest.EveryWrite() && (n+i+len(story.name))%6 != 0 {
 						continue
 					}

@@ -28,8 +28,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
 var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
@@ -37,7 +38,8 @@ var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
 // stage is a fake cluster with an operator whose passes are run one by one.
 type stage struct {
 	t *testing.T
-	*simtest.Cluster
+	*simulation.Cluster
+	simtest.Verdict
 	r *Reconciler
 	// floor is the min number of Ready pods at any time; -1 disables the check.
 	floor int
@@ -54,7 +56,8 @@ type stage struct {
 }
 
 func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), floor: -1, made: map[string]string{}, high: map[string]int64{},
+	c := simulation.New(fixture.Noon)
+	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), floor: -1, made: map[string]string{}, high: map[string]int64{},
 		ran: map[string]types.UID{}, claims: map[string]types.UID{}}
 	s.Changed = s.invariant
 	for i := range 3 {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -142,7 +142,7 @@ func TestAnAPIServerThatIsAwayForLongEndsThePrimary(t *testing.T) {
 }
 
 // failAt makes the writes fail that match. Each failure happens as often as it is listed.
-func (s *stage) failAt(matches func(action.Action) bool, failures ...simtest.Failure) {
+func (s *stage) failAt(matches func(action.Action) bool, failures ...simulation.Failure) {
 	s.Interfere = func(_ int, a action.Action) (before, after error) {
 		if len(failures) == 0 || !matches(a) {
 			return nil, nil
@@ -166,19 +166,19 @@ func starts(a action.Action) bool {
 // TestInterruptedAssignments tests each failure of the writes by which a secondary becomes primary, and by which a
 // primary steps down.
 func TestInterruptedAssignments(t *testing.T) {
-	refused := simtest.Failure{Name: "is refused", Before: apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "a", errors.New("denied"))}
-	outdated := simtest.Failure{Name: "is outdated", Before: apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "a", errors.New("changed"))}
+	refused := simulation.Failure{Name: "is refused", Before: apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "a", errors.New("denied"))}
+	outdated := simulation.Failure{Name: "is outdated", Before: apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "a", errors.New("changed"))}
 	for name, r := range map[string]struct {
 		matches  func(action.Action) bool
-		failures []simtest.Failure
+		failures []simulation.Failure
 	}{
-		"the operator dies between the record and the Lease":  {writesLease, []simtest.Failure{simtest.DiesBefore}},
-		"the operator dies between the Lease and the command": {writesLease, []simtest.Failure{simtest.DiesAfter}},
-		"the operator dies before the command":                {starts, []simtest.Failure{simtest.DiesBefore}},
-		"the operator dies after the command":                 {starts, []simtest.Failure{simtest.DiesAfter}},
-		"the Lease is refused":                                {writesLease, []simtest.Failure{refused, refused, refused}},
-		"the Lease has changed":                               {writesLease, []simtest.Failure{outdated, outdated}},
-		"the response for the Lease is lost":                  {writesLease, []simtest.Failure{simtest.NoAnswer, simtest.NoAnswer, simtest.NoAnswer}},
+		"the operator dies between the record and the Lease":  {writesLease, []simulation.Failure{simulation.DiesBefore}},
+		"the operator dies between the Lease and the command": {writesLease, []simulation.Failure{simulation.DiesAfter}},
+		"the operator dies before the command":                {starts, []simulation.Failure{simulation.DiesBefore}},
+		"the operator dies after the command":                 {starts, []simulation.Failure{simulation.DiesAfter}},
+		"the Lease is refused":                                {writesLease, []simulation.Failure{refused, refused, refused}},
+		"the Lease has changed":                               {writesLease, []simulation.Failure{outdated, outdated}},
+		"the response for the Lease is lost":                  {writesLease, []simulation.Failure{simulation.NoAnswer, simulation.NoAnswer, simulation.NoAnswer}},
 	} {
 		for what, step := range map[string]func(*stage){
 			"the primary crashes": crash(0), "a switchover": switchTo(1), "the node is lost": partition("n1"), "an update": image("two"),

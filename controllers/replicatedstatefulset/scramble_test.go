@@ -15,8 +15,8 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -221,9 +221,9 @@ func (s *stage) meddle(chance *rand.Rand) {
 		case 2, 3:
 			return nil, err
 		case 4:
-			return simtest.ErrKilled, nil
+			return simulation.ErrKilled, nil
 		case 5:
-			return nil, simtest.ErrKilled
+			return nil, simulation.ErrKilled
 		}
 		return nil, nil
 	}

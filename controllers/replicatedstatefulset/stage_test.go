@@ -23,8 +23,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
@@ -36,7 +37,8 @@ import (
 // stage is a simulated cluster with an operator that runs one pass at a time.
 type stage struct {
 	t *testing.T
-	*simtest.Cluster
+	*simulation.Cluster
+	simtest.Verdict
 	db        *fakeDB
 	invariant *invariant
 	r         *observe.Reader
@@ -110,7 +112,8 @@ func (l *invariant) first(c *fakeContainer, d *disk) {
 }
 
 func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), nodes: 5, moved: map[string]string{},
+	c := simulation.New(fixture.Noon)
+	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), nodes: 5, moved: map[string]string{},
 		net: network{cut: map[string]bool{}, begun: map[string]int{}}}
 	s.db = newFakeDB(s)
 	s.invariant = &invariant{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 )
 

@@ -18,7 +18,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 )
 
@@ -236,9 +237,9 @@ func TestStoriesWithRaces(t *testing.T) {
 }
 
 // failures are the ways in which one write can fail.
-var failures = []simtest.Failure{
+var failures = []simulation.Failure{
 	{Name: "is refused", Before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
-	simtest.Fails, simtest.NoAnswer, simtest.DiesBefore, simtest.DiesAfter,
+	simulation.Fails, simulation.NoAnswer, simulation.DiesBefore, simulation.DiesAfter,
 }
 
 // SC-18 SC-30 SC-42 Every single write of every story fails once; the result is the same.

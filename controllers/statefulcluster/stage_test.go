@@ -20,8 +20,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
@@ -33,7 +34,8 @@ import (
 // ..., so that stories are readable.
 type stage struct {
 	t *testing.T
-	*simtest.Cluster
+	*simulation.Cluster
+	simtest.Verdict
 	invariants *invariants
 	r          *observe.Reader
 	used       map[string]bool // ids that a pod had
@@ -46,7 +48,8 @@ type stage struct {
 }
 
 func newStage(t *testing.T, set *fixture.SetFixture) *stage {
-	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), used: map[string]bool{}}
+	c := simulation.New(fixture.Noon)
+	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), used: map[string]bool{}}
 	s.Indexes = map[string]func(client.Object) string{
 		observe.IndexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
 	}

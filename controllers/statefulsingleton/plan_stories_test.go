@@ -14,7 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 )
@@ -293,7 +294,7 @@ var dieBetween = act{"the operator will crash between the writes of its next gra
 		switch {
 		case !died && a.Reason == rules.ReasonGrant:
 			died = true
-			return simtest.ErrKilled, nil
+			return simulation.ErrKilled, nil
 		case others != nil:
 			return others(n, a)
 		}

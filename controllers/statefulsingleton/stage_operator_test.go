@@ -20,8 +20,8 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
@@ -249,7 +249,7 @@ func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object
 		return l.begin(func() error { return l.o.s.Get(ctx, name, into, opts...) })
 	}
 	if !l.o.pause() {
-		return simtest.ErrKilled
+		return simulation.ErrKilled
 	}
 	return l.o.s.Get(ctx, name, into, opts...)
 }
@@ -262,7 +262,7 @@ func (l live) begin(read func() error) error {
 	o.objects++
 	then := &objects.Objects{All: maps.Clone(shown.All)}
 	if !o.pause() {
-		return simtest.ErrKilled
+		return simulation.ErrKilled
 	}
 	now := &objects.Objects{All: maps.Clone(shown.All)}
 	o.lists = [2]*objects.Objects{now, now}
@@ -286,11 +286,11 @@ func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.L
 	case *v1.StatefulSingletonList:
 		o.objects++ // for a deleted object
 		if !o.pause() {
-			return simtest.ErrKilled
+			return simulation.ErrKilled
 		}
 	default:
 		if !o.pause() {
-			return simtest.ErrKilled
+			return simulation.ErrKilled
 		}
 	}
 	return shown.List(ctx, into, opts...)

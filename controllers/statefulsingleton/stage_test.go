@@ -16,7 +16,8 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
@@ -25,7 +26,8 @@ import (
 // on its machines, regardless of the API.
 type stage struct {
 	t *testing.T
-	*simtest.Cluster
+	*simulation.Cluster
+	simtest.Verdict
 	invariant *invariant
 	operators []*operator
 	acting    *operator // the one that acts now
@@ -44,7 +46,8 @@ type stage struct {
 }
 
 func newStage(t *testing.T, operators int) *stage {
-	s := &stage{t: t, Cluster: simtest.New(fixture.Noon), bodies: map[types.UID]*body{}}
+	c := simulation.New(fixture.Noon)
+	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), bodies: map[types.UID]*body{}}
 	s.invariant = newInvariant(s)
 	s.Changed = s.invariant.changed
 	s.Interfere = s.interfere
@@ -64,7 +67,7 @@ func newStage(t *testing.T, operators int) *stage {
 // interfere is called before each write of an operator.
 func (s *stage) interfere(n int, a action.Action) (before, after error) {
 	if !s.acting.pause() {
-		return simtest.ErrKilled, nil
+		return simulation.ErrKilled, nil
 	}
 	if s.failing != nil {
 		return s.failing(n, a)
@@ -251,7 +254,7 @@ func (s *stage) scramble(steps int) {
 }
 
 // failures are the ways in which one write can fail.
-var failures = []simtest.Failure{simtest.DiesBefore, simtest.DiesAfter, simtest.NoAnswer, simtest.Fails}
+var failures = []simulation.Failure{simulation.DiesBefore, simulation.DiesAfter, simulation.NoAnswer, simulation.Fails}
 
 func (s *stage) failNth(nth, way int) { s.failing = failures[way].At(s.Cluster, nth) }
 

@@ -1,3 +1,4 @@
+// Package simtest tests simulations of a cluster: their stories, random orders, and invariants.
 package simtest
 
 import (

@@ -1,13 +1,10 @@
 package simtest
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 )
 
 // Test is the test that fails with a story, usually *testing.T.
@@ -16,49 +13,31 @@ type Test interface {
 	Fatalf(format string, args ...any)
 }
 
+// Verdict are the violated invariants of a simulation.
+type Verdict struct {
+	cluster *simulation.Cluster
+	broken  []string
+}
+
+// VerdictOf returns the verdict about a cluster.
+func VerdictOf(c *simulation.Cluster) Verdict { return Verdict{cluster: c} }
+
 // Breaks records a violated invariant. The story continues until Check.
-func (c *Cluster) Breaks(format string, args ...any) {
-	c.broken = append(c.broken, fmt.Sprintf(format, args...))
+func (v *Verdict) Breaks(format string, args ...any) {
+	v.broken = append(v.broken, fmt.Sprintf(format, args...))
 }
 
 // Check fails the test if an invariant was violated.
-func (c *Cluster) Check(t Test) {
+func (v *Verdict) Check(t Test) {
 	t.Helper()
-	if len(c.broken) > 0 {
-		c.Fatal(t, strings.Join(c.broken, "\n"))
+	if len(v.broken) > 0 {
+		v.Fatal(t, strings.Join(v.broken, "\n"))
 	}
 }
 
 // Fatal fails the test, and prints the last lines of the story.
-func (c *Cluster) Fatal(t Test, why string) {
+func (v *Verdict) Fatal(t Test, why string) {
 	t.Helper()
 	const most = 150
-	t.Fatalf("%s\nend of the story:\n%s", why, strings.Join(c.Story[max(0, len(c.Story)-most):], "\n"))
-}
-
-// Failure is a failure of one write. With Before, the write does not happen. With After, it happens,
-// but its response is lost.
-type Failure struct {
-	Name          string
-	Before, After error
-}
-
-// Failures that can affect any write.
-var (
-	Fails      = Failure{Name: "fails", Before: apierrors.NewInternalError(errors.New("etcd"))}
-	NoAnswer   = Failure{Name: "has no response", After: apierrors.NewTimeoutError("too slow", 1)}
-	DiesBefore = Failure{Name: "is the last write before the operator crashes", Before: ErrKilled}
-	DiesAfter  = Failure{Name: "is done, and then the operator crashes", After: ErrKilled}
-)
-
-// At returns a function for Interfere that makes the nth write fail. It records the failure in the
-// story.
-func (f Failure) At(c *Cluster, nth int) func(n int, a action.Action) (before, after error) {
-	c.Say("# write %d %s", nth, f.Name)
-	return func(n int, _ action.Action) (before, after error) {
-		if n == nth {
-			return f.Before, f.After
-		}
-		return nil, nil
-	}
+	t.Fatalf("%s\nend of the story:\n%s", why, strings.Join(v.cluster.Story[max(0, len(v.cluster.Story)-most):], "\n"))
 }

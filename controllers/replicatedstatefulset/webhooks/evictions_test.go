@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
@@ -35,7 +35,7 @@ import (
 // evicted is an eviction of rss-db-0, a primary whose budget blocks it, and the API server that the
 // webhook reads.
 type evicted struct {
-	*simtest.Cluster
+	*simulation.Cluster
 	pod    *corev1.Pod
 	set    *v1alpha1.ReplicatedStatefulSet
 	budget *policyv1.PodDisruptionBudget
@@ -72,7 +72,7 @@ func (e *evicted) asked(now time.Time) admission.Response {
 func evictionOf(changes ...func(*evicted)) *evicted {
 	set := spec.WithDefaults(fixture.SetOf(3, 1))
 	set.Status.Members = v1alpha1.Members{Primary: []string{"rss-db-0"}, Secondary: []string{"rss-db-1", "rss-db-2"}}
-	e := &evicted{Cluster: simtest.New(fixture.Noon), pod: fixture.Pod(0).Pod, set: set, budget: children.BuildPrimaryBudget(set, 1)}
+	e := &evicted{Cluster: simulation.New(fixture.Noon), pod: fixture.Pod(0).Pod, set: set, budget: children.BuildPrimaryBudget(set, 1)}
 	e.pod.Labels = spec.Merged(e.pod.Labels, map[string]string{v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary})
 	e.req.AdmissionRequest = admissionv1.AdmissionRequest{Namespace: "ns", Name: "rss-db-0", UserInfo: authenticationv1.UserInfo{Username: "descheduler"}}
 	for _, change := range changes {

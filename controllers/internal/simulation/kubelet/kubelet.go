@@ -1,4 +1,4 @@
-// Package kubelet simulates the scheduler and kubelets in the cluster of simtest.
+// Package kubelet simulates the scheduler and kubelets in a simulated cluster.
 package kubelet
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 )
 
 // BadImage is an image whose pods never become Ready.
@@ -18,7 +18,7 @@ const BadImage = "bad"
 
 // Disrupt deletes a pod with the given reason in condition DisruptionTarget, as an eviction or a taint
 // does.
-func Disrupt(c *simtest.Cluster, pod *corev1.Pod, reason string) {
+func Disrupt(c *simulation.Cluster, pod *corev1.Pod, reason string) {
 	edit(c, pod, func(p *corev1.Pod) {
 		setCondition(c, p, corev1.DisruptionTarget, corev1.ConditionTrue, reason)
 	})
@@ -27,7 +27,7 @@ func Disrupt(c *simtest.Cluster, pod *corev1.Pod, reason string) {
 
 // Turn makes a node Ready or not ready, and creates it if it does not exist. The pods of a node that is
 // not ready do not change.
-func Turn(c *simtest.Cluster, name string, ready bool) {
+func Turn(c *simulation.Cluster, name string, ready bool) {
 	status := corev1.ConditionTrue
 	if !ready {
 		status = corev1.ConditionUnknown
@@ -44,7 +44,7 @@ func Turn(c *simtest.Cluster, name string, ready bool) {
 }
 
 // Cordon cordons or uncordons a node.
-func Cordon(c *simtest.Cluster, name string, on bool) {
+func Cordon(c *simulation.Cluster, name string, on bool) {
 	var node corev1.Node
 	if c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil {
 		node.Spec.Unschedulable = on
@@ -53,7 +53,7 @@ func Cordon(c *simtest.Cluster, name string, on bool) {
 }
 
 // Moves returns all steps that the scheduler and kubelets could take now.
-func Moves(c *simtest.Cluster) (moves []func()) {
+func Moves(c *simulation.Cluster) (moves []func()) {
 	for _, p := range Pods(c) {
 		if move := next(c, p); move != nil {
 			moves = append(moves, move)
@@ -62,7 +62,7 @@ func Moves(c *simtest.Cluster) (moves []func()) {
 	return moves
 }
 
-func next(c *simtest.Cluster, p *corev1.Pod) func() {
+func next(c *simulation.Cluster, p *corev1.Pod) func() {
 	step := func(what string, change func(*corev1.Pod)) func() {
 		return func() {
 			c.Say("    %s %s", p.Name, what)
@@ -108,7 +108,7 @@ func next(c *simtest.Cluster, p *corev1.Pod) func() {
 
 // run starts or restarts the container with the given image. As in a real kubelet, Ready keeps its
 // status when the image changes, but not with a bad image.
-func run(c *simtest.Cluster, p *corev1.Pod, image string) {
+func run(c *simulation.Cluster, p *corev1.Pod, image string) {
 	status := corev1.ContainerStatus{Name: p.Spec.Containers[0].Name, Image: image}
 	if len(p.Status.ContainerStatuses) > 0 {
 		status.RestartCount = p.Status.ContainerStatuses[0].RestartCount + 1
@@ -127,7 +127,7 @@ func run(c *simtest.Cluster, p *corev1.Pod, image string) {
 	p.Status.ContainerStatuses, p.Status.ObservedGeneration = []corev1.ContainerStatus{status}, p.Generation
 }
 
-func setCondition(c *simtest.Cluster, p *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) {
+func setCondition(c *simulation.Cluster, p *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) {
 	now := corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(c.Now)}
 	for i, have := range p.Status.Conditions {
 		if have.Type == kind {
@@ -140,7 +140,7 @@ func setCondition(c *simtest.Cluster, p *corev1.Pod, kind corev1.PodConditionTyp
 	p.Status.Conditions = append(p.Status.Conditions, now)
 }
 
-func edit(c *simtest.Cluster, p *corev1.Pod, change func(*corev1.Pod)) {
+func edit(c *simulation.Cluster, p *corev1.Pod, change func(*corev1.Pod)) {
 	next := &corev1.Pod{}
 	if c.Get(context.Background(), client.ObjectKeyFromObject(p), next) == nil {
 		change(next)
@@ -149,7 +149,7 @@ func edit(c *simtest.Cluster, p *corev1.Pod, change func(*corev1.Pod)) {
 }
 
 // Pods returns all pods, sorted by name.
-func Pods(c *simtest.Cluster) []*corev1.Pod {
+func Pods(c *simulation.Cluster) []*corev1.Pod {
 	var list corev1.PodList
 	_ = c.List(context.Background(), &list) // the fake never fails
 	pods := make([]*corev1.Pod, len(list.Items))
@@ -168,13 +168,13 @@ func mounts(p *corev1.Pod) (n int) {
 	return n
 }
 
-func up(c *simtest.Cluster, name string) bool {
+func up(c *simulation.Cluster, name string) bool {
 	var node corev1.Node
 	return c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil && node.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
 // freeNode returns the Ready node with the fewest pods that is not cordoned.
-func freeNode(c *simtest.Cluster) (best string) {
+func freeNode(c *simulation.Cluster) (best string) {
 	load := map[string]int{}
 	for _, p := range Pods(c) {
 		load[p.Spec.NodeName]++

@@ -1,7 +1,7 @@
-// Package simtest simulates a cluster for story tests. It stores objects as an API server does, carries
-// out actions, moves pods as the scheduler and kubelets do, and records each event as a line of the
-// story. Nothing happens in the background, and the clock is moved only by the test.
-package simtest
+// Package simulation simulates a cluster. It stores objects as an API server does, executes actions, moves pods as the
+// scheduler and kubelets do, and records each event as a line of a story. Nothing happens in the background, and only
+// the caller moves the clock.
+package simulation
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/patch"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/patch"
 )
 
 // ErrKilled is returned by Interfere when the acting process is killed.
@@ -47,7 +47,6 @@ type Cluster struct {
 	// a deleted one. act is nil if the change was not caused by an action.
 	Changed func(act *action.Action, was, is client.Object)
 
-	broken                 []string
 	writes, versions, uids int
 	act                    *action.Action
 }
