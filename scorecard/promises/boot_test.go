@@ -140,7 +140,7 @@ func takeDown(ctx context.Context) {
 	}
 	Expect(readRights(logs)).To(Succeed())
 	for _, local := range booted {
-		Expect(traces.Save(local.Dir(), filepath.Join(root, "build", "traces", local.Name()))).To(Succeed())
+		Expect(traces.Save(local.Dir(), filepath.Join("build", "traces", local.Name()))).To(Succeed())
 		if *keep == "" {
 			Expect(cluster.Down(ctx, local.Name(), GinkgoWriter)).To(Succeed())
 		}

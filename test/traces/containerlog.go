@@ -12,9 +12,9 @@ import (
 )
 
 // The lines of an agent. Packages agent/lease and agent/driver write them. A line of the program that is not complete can
-// precede one.
+// precede one. Commands of an application have its type before their name.
 var (
-	agentLine   = regexp.MustCompile(`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) agent \S+: (.*)$`)
+	agentLine   = regexp.MustCompile(`(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) agent (?:[a-z]+ )?[a-z]+: (.*)$`)
 	waitsLine   = regexp.MustCompile(`^waiting for Lease (\S+) as (\S+)$`)
 	startsLine  = regexp.MustCompile(`^holds Lease (\S+) \(epoch (\d+)\) after \S+: starts the program$`)
 	armedLine   = regexp.MustCompile(`^armed with epoch (\d+) of Lease (\S+)$`)

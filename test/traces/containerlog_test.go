@@ -11,6 +11,7 @@ import (
 const (
 	kubeletPrefix = "2026-01-02T03:04:05.123456789Z stderr F "
 	agentPrefix   = "2026-01-02 03:04:05.120 agent run: "
+	idlePrefix    = "2026-01-02 03:04:05.120 agent postgresql idle: " // of a member
 )
 
 // TestReadContainer tests a log as the kubelet writes it, and as kubectl prints it.
@@ -20,7 +21,7 @@ func TestReadContainer(t *testing.T) {
 			prefix + "waiting for Lease app/other.singleton as other_1",
 			prefix + agentPrefix + "waiting for Lease app/mailer.singleton as mailer-1_42",
 			prefix + agentPrefix + "cannot read Lease app/mailer.singleton: timeout",
-			prefix + agentPrefix + "holds Lease app/mailer.singleton (epoch 3) after 1.2s: starts the program",
+			prefix + idlePrefix + "holds Lease app/mailer.singleton (epoch 3) after 1.2s: starts the program",
 			prefix + "waiting for Lease app/other.singleton as other_1",
 			prefix + "",
 			prefix + "no end of this line" + agentPrefix + "handed over Lease app/mailer.singleton to mailer-2_43 (epoch 4)",

@@ -139,7 +139,7 @@ func overlap(s *seeding) string {
 	shift := s.checker.skew + 10*time.Millisecond
 	r := s.pickRun(func(r *programRun) bool {
 		b := next(r)
-		isClosed := r.end.kind != released && r.end.kind != started
+		isClosed := !slices.Contains([]markKind{released, started, handed}, r.end.kind)
 		return isClosed && b != nil && isSingleton(r.lease) && !b.start.at.Add(shift).After(r.deadline.Add(s.checker.delay))
 	})
 	if r == nil {

@@ -162,6 +162,9 @@ func (c *checker) until(r *programRun) time.Time {
 		if c.isFrozen(r.lease) && r.deadline.Before(r.end.at) {
 			return r.deadline
 		}
+		if r.end.kind == handed && r.next != nil && r.next.received.Before(r.end.at) {
+			return r.next.received // the line is written after the response
+		}
 		return r.end.at
 	}
 	end := r.deadline

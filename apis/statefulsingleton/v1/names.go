@@ -31,6 +31,9 @@ const (
 	// is updating the pod's volumes when it receives the grant may miss it, and checks again within
 	// 60 to 90 seconds, or when the pod changes.
 	AnnotationReminder = Prefix + "grant-reminder"
+	// AnnotationCrashLooped is on a pod whose program ended again and again, so that another pod took
+	// over: the pod's own UID. Any other text is not a mark.
+	AnnotationCrashLooped = Prefix + "crash-looped"
 	// AnnotationDetached is on a pod that the operator removed from its ReplicaSet, so that the
 	// ReplicaSet creates another one before the pod is deleted: the pod's own UID, a space and the
 	// name of the ReplicaSet. Its controller is the Deployment meanwhile. Any other text is
@@ -220,7 +223,7 @@ const (
 	// revisions or owners are competing.
 	ReasonOwnersCompete = "OwnersCompete"
 	// ReasonCrashLooped: a pod of the newest revision does not replace the running one, because its
-	// program has ended before, and spec.onCrashLoop is Handover.
+	// program was in a crash loop, and spec.onCrashLoop is Handover.
 	ReasonCrashLooped = "CrashLooped"
 	// ReasonStandbysNotReady: standbys are never Ready, and the rollout requires more than one
 	// Ready pod.

@@ -50,7 +50,7 @@ type CrashLoopPolicy string
 const (
 	// CrashLoopRestarts leaves the pod active. Its kubelet restarts the container.
 	CrashLoopRestarts CrashLoopPolicy = "Restart"
-	// CrashLoopHandsOver starts a waiting pod whose program has never run.
+	// CrashLoopHandsOver starts a waiting pod whose program was not in a crash loop.
 	CrashLoopHandsOver CrashLoopPolicy = "Handover"
 )
 
@@ -186,11 +186,10 @@ type StatefulSingletonSpec struct {
 	//
 	// Restart: the pod remains active, and its container is restarted.
 	//
-	// Handover: a waiting pod whose containers were never restarted becomes active when the program
-	// ends the next time, or when the Lease has expired. The old pod waits. It gets its turn back
-	// only after the other one has ended or was deleted, so the turn never goes to and fro. A pod of
-	// a newer revision that was in a crash loop does not replace a running one. Requires
-	// fencing.mode Lease. Defaults to Restart.
+	// Handover: a waiting pod becomes active when the program ends the next time, or when the Lease
+	// has expired. The old pod waits, and does not get its turn back for the crash loop of another
+	// one, so the turn does not go to and fro. A pod of a newer revision that was in a crash loop
+	// does not replace a running one. Requires fencing.mode Lease. Defaults to Restart.
 	// +optional
 	// +kubebuilder:default=Restart
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On crash loop",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Restart","urn:alm:descriptor:com.tectonic.ui:select:Handover"},order=11

@@ -69,11 +69,12 @@ func (f *Facts) WhyNoSuccessor(m *Member) string {
 }
 
 // takesOverFrom reports whether a waiting pod can take over from a pod that has to leave its
-// Node: they have the same owner, and the waiting pod is not on a cordoned Node and not of an
-// older revision.
+// Node: they have the same owner, and the waiting pod is not on a cordoned Node, not of an
+// older revision, and was not in a crash loop.
 func (m *Member) takesOverFrom(old *Member) bool {
 	switch {
 	case m.Family.Owner != old.Family.Owner,
+		m.Tried,
 		m.Node.Cordoned:
 		return false
 	}

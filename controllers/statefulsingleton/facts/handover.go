@@ -15,7 +15,7 @@ func (w *World) DeletesOnTimeout() bool {
 }
 
 // Successors returns the waiting pods that can take over from m: those of the newest
-// revision if the Deployment of m does a rolling update and none of them was tried, and those on other Nodes if m has
+// revision if the Deployment of m does a rolling update and none of them was in a crash loop, and those on other Nodes if m has
 // to leave its Node.
 func (f *Facts) Successors(m *Member) []*Member {
 	var found []*Member
@@ -28,8 +28,7 @@ func (f *Facts) Successors(m *Member) []*Member {
 	return found
 }
 
-// newestWasTried reports whether the program of a waiting pod of the newest revision of an owner has ended before, and
-// crash loops are handed over.
+// newestWasTried reports whether the program of a waiting pod of the newest revision of an owner was in a crash loop.
 func (f *Facts) newestWasTried(owner *Family) bool {
 	return slices.ContainsFunc(f.Waiting, func(m *Member) bool {
 		return m.Tried && m.Family.Owner == owner.Owner && !m.Family.Outdated

@@ -22,6 +22,7 @@ func TestSuccessors(t *testing.T) {
 		{"a pod of the same revision does not", fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1).Of("d"), fixture.Waiting("b").Of("d")), ""},
 		{"without a rolling update none does", fixture.WorldOf(fixture.Held(), old().Still(), fixture.Waiting("b").Of("d")), ""},
 		{"a pod on another Node follows one that has to leave its Node", fixture.WorldOf(fixture.Replacing(), leaving(), fixture.Waiting("b").Of("web").On("n2"), fixture.Waiting("c").Of("web").OnNode(fixture.IsCordoned)), "b"},
+		{"a pod that was in a crash loop follows none that has to leave its Node", fixture.WorldOf(fixture.Replacing().Leased().HandsOverCrashLoops(), leaving(), fixture.Leased("b").Of("web").On("n2").Looped()), ""},
 		{"with Replace no pod has to leave its Node", fixture.WorldOf(fixture.Held(), leaving(), fixture.Waiting("b").Of("web").On("n2")), ""},
 	} {
 		f := facts.Derive(r.w)

@@ -233,32 +233,26 @@ func (m *Member) Inspect(object *v1.StatefulSingleton) {
 	}
 }
 
+// CrashLooped reports whether another pod took over, because the program of this one ended again and again.
+func (m *Member) CrashLooped() bool {
+	return m.Pod.Annotations[v1.AnnotationCrashLooped] == string(m.Pod.UID)
+}
+
 // exitFenced is the exit code of an agent that has ended the program, because its Lease was not renewed in time.
 const exitFenced = 125
 
-// backsOff reports whether the kubelet pauses before it restarts the program of a pod.
+// backsOff reports whether the kubelet does not restart a container of the program at once, or cannot restart it.
 func (m *Member) backsOff() bool {
-	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
-		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
-	})
+	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool { return stuckStart(s) != "" })
 }
 
-// restarts returns the max number of restarts of a container of the program.
-func (m *Member) restarts() int32 {
-	var most int32
-	for _, s := range m.programStatuses() {
-		most = max(most, s.RestartCount)
-	}
-	return most
-}
-
-func (m *Member) wasRestarted() bool { return m.restarts() > 0 }
-
-// wasTried reports whether the program of a pod has ended by itself, and not because of its Lease.
-func (m *Member) wasTried() bool {
+// wouldBackOff reports whether a container of the program was restarted more than once, and last because its program had
+// ended.
+func (m *Member) wouldBackOff() bool {
 	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
 		last := s.LastTerminationState.Terminated
-		return s.RestartCount > 0 && last != nil && last.ExitCode != exitFenced
+		wasFenced := last != nil && last.ExitCode == exitFenced
+		return s.RestartCount > 1 && s.State.Waiting == nil && !wasFenced
 	})
 }
 

@@ -20,8 +20,7 @@ func (w *World) verdictOf(m *Member) verdict {
 		HoldsLease: w.holdsLease(m),
 		Fenced:     w.fencedByLease(m),
 		CrashLoops: w.crashLoops(m),
-		Restarted:  w.handsOverCrashLoops() && m.wasRestarted(),
-		Tried:      w.handsOverCrashLoops() && m.wasTried(),
+		Tried:      w.handsOverCrashLoops() && m.CrashLooped(),
 		Replaced:   wasReplaced(w, m),
 		PoweredOff: w.isPoweredOff(m),
 		GateSteady: m.AtGate() && w.Since(m.AtGateSince) >= spec.GateSteadyAfter,
@@ -93,7 +92,7 @@ func (w *World) fencedByLease(m *Member) bool {
 	if !w.holdsLease(m) || !w.LeaseExpired() {
 		return false
 	}
-	if m.backsOff() && w.crashLoops(m) {
+	if m.backsOff() && m.CrashLooped() && w.crashLoops(m) {
 		return true
 	}
 	return w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
@@ -112,27 +111,27 @@ func (w *World) handsOverCrashLoops() bool {
 }
 
 // crashLoops reports whether the program of the holder of the Lease ends again and again, and a waiting pod can take
-// over. That pod was never restarted. So each pod gets its turn by a crash loop at most once, and broken pods do not
-// pass it to and fro. The container of the old pod restarts, and its agent waits for the Lease.
+// over. A pod whose program was in a crash loop itself does not, so that broken pods do not pass the turn to and fro.
+// The container of the old pod restarts, and its agent waits for the Lease.
 func (w *World) crashLoops(m *Member) bool {
+	return w.InCrashLoop(m) && w.Grants() && slices.ContainsFunc(w.Pods, w.takesOverCrashLoop)
+}
+
+// InCrashLoop reports whether the program of the holder of the Lease ends again and again, and another pod may take over.
+func (w *World) InCrashLoop(m *Member) bool {
 	if !w.handsOverCrashLoops() || !w.holdsLease(m) || !m.Lives() {
 		return false
 	}
-	return w.inCrashLoop(m) && slices.ContainsFunc(w.Pods, w.takesOverCrashLoop)
-}
-
-// inCrashLoop reports whether the kubelet pauses before it restarts the program, or would do so if it ended now.
-func (w *World) inCrashLoop(m *Member) bool {
 	if m.backsOff() {
 		return true
 	}
-	return m.restarts() > 1 && !w.hasRunFor(m, spec.BackOffReset)
+	return m.wouldBackOff() && !w.hasRunFor(m, spec.BackOffReset)
 }
 
-// takesOverCrashLoop reports whether a waiting pod could start its program at once, and was never restarted.
+// takesOverCrashLoop reports whether a waiting pod could start its program at once, and was not in a crash loop.
 func (w *World) takesOverCrashLoop(m *Member) bool {
 	waits := m.Gated && m.Leased && m.Lives() && !w.holdsLease(m)
-	return waits && m.AtGate() && m.Eligible() && !m.wasRestarted()
+	return waits && m.AtGate() && m.Eligible() && !m.CrashLooped()
 }
 
 // isPending reports whether status.holder names a leased pod, and the Lease has not been written for it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
@@ -51,8 +52,11 @@ func TestS53WhoHandsACrashLoopOver(t *testing.T) {
 		"with onCrashLoop Restart":                       {fixture.HeldByLease(), looping(), next(), false},
 		"with mode Proof":                                {object().With(func(s *v1.StatefulSingleton) { s.Spec.Fencing.Mode = v1.FencingProof }), looping(), next(), false},
 		"one that is being deleted":                      {object(), looping().Deleted(), next(), false},
-		"for a pod that was restarted":                   {object(), looping(), next().Restarted(1), false},
-		"for a pod whose Lease had expired":              {object(), looping(), next().Restarted(1).LastExit(125), false},
+		"one that was restarted by its agent":            {object(), young(2, time.Second).LastExit(125), next(), false},
+		"one whose image cannot be pulled any more":      {object(), fixture.Leased("a").Stuck("ImagePullBackOff"), next(), true},
+		"for a pod that was restarted":                   {object(), looping(), next().Restarted(1), true},
+		"for a pod that was in a crash loop":             {object(), looping(), next().Looped(), false},
+		"for a pod with the mark of another one":         {object(), looping(), next().With(copied), true},
 		"for a pod that has not reached its gate":        {object(), looping(), next().Stuck("ContainerCreating"), false},
 		"for a pod that is being deleted":                {object(), looping(), next().Deleted(), false},
 		"for a pod without an agent":                     {object(), looping(), fixture.Waiting("b"), false},
@@ -76,11 +80,16 @@ func TestS53ACrashLoopOfAPodWithoutTheLease(t *testing.T) {
 	}
 }
 
-// TestS53ARestartedPodIsNext tests that a pod which was never restarted is next, also if it is younger.
-func TestS53ARestartedPodIsNext(t *testing.T) {
+// copied has the mark of another pod, whose manifest was copied.
+func copied(p *corev1.Pod) {
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1.AnnotationCrashLooped, "another")
+}
+
+// TestS53APodWithoutACrashLoopIsNext tests that a pod which was not in a crash loop is next, also if it is younger.
+func TestS53APodWithoutACrashLoopIsNext(t *testing.T) {
 	for policy, want := range map[v1.CrashLoopPolicy]string{v1.CrashLoopHandsOver: "b", v1.CrashLoopRestarts: "a"} {
 		object := fixture.Singleton("db").Leased().With(func(s *v1.StatefulSingleton) { s.Spec.OnCrashLoop = policy })
-		f := facts.Derive(fixture.LeasedBy(fixture.WorldOf(object, fixture.Leased("a").Age(2).Restarted(1).LastExit(125), fixture.Leased("b").Age(1)), "", 0, time.Second, ""))
+		f := facts.Derive(fixture.LeasedBy(fixture.WorldOf(object, fixture.Leased("a").Age(2).Looped(), fixture.Leased("b").Age(1)), "", 0, time.Second, ""))
 		if got := f.Waiting[0].Name(); got != want {
 			t.Errorf("%s: %s is next, want %s", policy, got, want)
 		}

@@ -2,12 +2,12 @@ package facts
 
 import "cmp"
 
-// byTurn orders waiting pods: eligible pods first, then those that were not restarted, then those of the newest revision, then
+// byTurn orders waiting pods: eligible pods first, then those that were not in a crash loop, then those of the newest revision, then
 // those whose gate runs, then the oldest.
 func byTurn(a, b *Member) int {
 	return cmp.Or(
 		first(a.Eligible(), b.Eligible()),
-		first(!a.Restarted, !b.Restarted),
+		first(!a.Tried, !b.Tried),
 		first(!a.Family.Outdated, !b.Family.Outdated),
 		first(a.AtGate(), b.AtGate()),
 		a.Pod.CreationTimestamp.Compare(b.Pod.CreationTimestamp.Time),

@@ -29,12 +29,12 @@ func (f *Facts) ReplacementFor(old *Member) *Member {
 
 // mayReplace reports whether a pod of an unknown owner may be the replacement of an older
 // one. Two pods that an owner created from one template are standbys of each other. A pod
-// that was replaced before and was recreated replaces no other: the two programs would
+// that was replaced before and was recreated, or was in a crash loop, replaces no other: the two programs would
 // alternate forever.
 func (m *Member) mayReplace(old *Member) bool {
 	owner := &m.Family
 	switch {
-	case owner.Unknown == "", m.Replaced:
+	case owner.Unknown == "", m.Replaced, m.Tried:
 		return false
 	case owner.Owner != "" && owner.Owner == old.Family.Owner && owner.Revision == old.Family.Revision:
 		return false

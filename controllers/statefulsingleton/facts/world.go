@@ -59,10 +59,8 @@ type verdict struct {
 	Fenced bool
 	// CrashLoops is true if that pod's program ends again and again, and another pod takes over.
 	CrashLoops bool
-	// Restarted is true if its program's containers were restarted, and crash loops are handed over.
-	Restarted bool
-	// Tried is true if in addition its program has ended by itself, so that no other pod is stopped
-	// for this one.
+	// Tried is true if its program was in a crash loop, and crash loops are handed over: no other pod
+	// is stopped for this one.
 	Tried bool
 	// PoweredOff is true for a pod whose machine is off.
 	PoweredOff bool

@@ -24,7 +24,6 @@ import (
 // leased pod is started.
 func (r *Reader) readLease(ctx context.Context, w *facts.World, key types.NamespacedName) error {
 	if !w.UsesLease() {
-		r.Leases.Leave(key)
 		return nil
 	}
 	var lease coordinationv1.Lease

@@ -72,6 +72,9 @@ func (r *Reader) Observe(ctx context.Context, key types.NamespacedName) (*facts.
 			return nil, err
 		}
 	}
+	if !w.UsesLease() {
+		r.Leases.Leave(key)
+	}
 	if err := r.confirmRivals(ctx, w); err != nil {
 		return nil, err
 	}

@@ -127,23 +127,35 @@ func nameSuccessor(f *facts.Facts, p *Plan) {
 	if f.Lease == nil || leaseHolder(f.Blockers) == nil {
 		return // a grant removes the successor
 	}
-	want, reason, detail := "", reasonNext, "none"
+	var chain action.Chain
+	want, detail := "", "none"
 	if next := successor(f); next != nil {
 		want = fencing.Identity(next.Pod)
 		detail = want
-		if holder := f.Blockers[0]; holder.CrashLoops {
-			reason, detail = ReasonCrashLoop, fmt.Sprintf("%s takes over from %s, whose program ends again and again", next.Name(), holder.Name())
+		if holder := f.Blockers[0]; holder.CrashLoops && !holder.CrashLooped() {
+			chain = append(chain, markCrashLoop(holder, next))
 		}
 	}
-	if f.Lease.Annotations[v1.AnnotationNext] == want {
-		return
+	if f.Lease.Annotations[v1.AnnotationNext] != want {
+		lease := f.Lease.DeepCopy()
+		delete(lease.Annotations, v1.AnnotationNext)
+		if want != "" {
+			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1.AnnotationNext, want)
+		}
+		chain = append(chain, action.Action{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reasonNext, Detail: detail})
 	}
-	lease := f.Lease.DeepCopy()
-	delete(lease.Annotations, v1.AnnotationNext)
-	if want != "" {
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, v1.AnnotationNext, want)
+	if len(chain) > 0 {
+		p.Do(chain)
 	}
-	p.Do(action.Chain{{Verb: action.Patch, Object: lease, From: f.Lease, Unchanged: true, Reason: reason, Detail: detail}})
+}
+
+// markCrashLoop returns the write that records on a pod that another one takes over from its crash loop. It precedes
+// the handover, so that the pod does not get its turn back for the crash loop of the other one.
+func markCrashLoop(m, next *facts.Member) action.Action {
+	pod := m.Pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationCrashLooped, string(pod.UID))
+	return action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Reason: ReasonCrashLoop,
+		Detail: fmt.Sprintf("its program ends again and again, and pod %s takes over", next.Name())}
 }
 
 // successor returns the pod that takes over from the holder of the Lease; nil if there is none, or if the holder

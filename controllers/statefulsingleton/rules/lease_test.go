@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
@@ -16,7 +17,9 @@ const (
 	leaseGrantA = "patch status of statefulsingleton db: Holder, a, epoch 1 > patch lease db.singleton: Assign, a, epoch 1"
 	leaseGrantB = "patch status of statefulsingleton db: Holder, b, epoch 2 > patch lease db.singleton: Assign, b, epoch 2"
 	protectsA   = "patch pod a: Protect"
-	namesB      = "patch lease db.singleton: CrashLoop, b takes over from a, whose program ends again and again"
+	marksA      = "patch pod a: CrashLoop, its program ends again and again, and pod b takes over"
+	nextB       = "patch lease db.singleton: Next, b_uid-of-b"
+	namesB      = marksA + " > " + nextB
 	releaseA    = "patch pod a: Release"
 )
 
@@ -92,25 +95,38 @@ func TestFencingByLease(t *testing.T) {
 func TestS53CrashLoops(t *testing.T) {
 	const fresh, over = time.Second, 15 * time.Second
 	fixture.Check(t, []fixture.Row{
-		{"a pod in a crash loop hands over to a pod that was never restarted", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
+		{"a pod in a crash loop is marked, and hands over", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
 		{"also while its program runs", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
 		{"but not when it has been running for long", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(10*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), nil},
 		{"nor after the first restart", fixture.LeasedBy(handingOver(running("a").Restarted(1).StartedFor(time.Second), fixture.Leased("b")), "a", 1, fresh, ""), nil},
-		{"the next pod starts when the Lease of a pod in a crash loop has expired", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
-		{"a pod that was restarted does not take over from a crash loop", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b").Restarted(1)), "a", 1, over, ""), nil},
-		{"another one does, even if it is younger", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("c").Restarted(1).LastExit(125), fixture.Leased("b").Age(-1)), "a", 1, over, ""), []string{releaseA, leaseGrantB}},
-		{"a pod in a crash loop that has handed over waits", fixture.LeasedBy(handingOver(fixture.Leased("a").Crashing(), running("b")), "b", 2, fresh, ""), []string{"patch status of statefulsingleton db: Adopt, b, epoch 2"}},
-		{"a pod in a crash loop keeps its turn if no other pod waits, also when the Lease has expired", fixture.LeasedBy(handingOver(running("a").Crashing()), "a", 1, over, ""), nil},
-		{"a pod of the newest revision that was in a crash loop does not replace the running one", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1)), "a", 1, fresh, ""), nil},
-		{"nor does another pod of that revision", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1), fixture.Leased("c").Of("web")), "a", 1, fresh, ""), nil},
-		{"but one whose Lease had expired does", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1).LastExit(125)), "a", 1, fresh, ""),
-			[]string{"patch lease db.singleton: Next, b_uid-of-b", "delete pod a: Superseded, a pod of the newest revision waits for it"}},
+		{"it is marked once", fixture.LeasedBy(handingOver(running("a").Crashing().Looped(), fixture.Leased("b")), "a", 1, fresh, ""), []string{nextB}},
+		{"it is marked also if the successor was named before", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, "b"), []string{marksA}},
+		{"it is marked before its Lease is taken over", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, over, ""), []string{namesB}},
+		{"the next pod starts when the Lease of a pod in a crash loop has expired", fixture.LeasedBy(handingOver(running("a").Crashing().Looped(), fixture.Leased("b")), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
+		{"also if its image cannot be pulled any more", fixture.LeasedBy(handingOver(running("a").Stuck("ImagePullBackOff").Looped(), fixture.Leased("b")), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
+		{"a pod that was in a crash loop does not take over from another one", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b").Looped()), "a", 1, over, ""), nil},
+		{"another one does, even if it is younger", fixture.LeasedBy(handingOver(running("a").Crashing().Looped(), fixture.Leased("c").Looped(), fixture.Leased("b").Age(-1)), "a", 1, over, "b"), []string{releaseA, leaseGrantB}},
+		{"a pod in a crash loop that has handed over waits", fixture.LeasedBy(handingOver(fixture.Leased("a").Crashing().Looped(), running("b")), "b", 2, fresh, ""), []string{"patch status of statefulsingleton db: Adopt, b, epoch 2"}},
+		{"a pod in a crash loop keeps its turn if no other pod waits, also when the Lease has expired", fixture.LeasedBy(handingOver(running("a").Crashing().Looped()), "a", 1, over, ""), nil},
+		{"a pod in a crash loop keeps its turn while the object starts no pod", fixture.WorldWith(fixture.LeasedBy(handingOver(running("a").Crashing().Looped(), fixture.Leased("b")), "a", 1, over, ""), func(w *facts.World) { w.BeyondLimit = true }), nil},
+		{"a pod of the newest revision that was in a crash loop does not replace the running one", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Looped()), "a", 1, fresh, ""), nil},
+		{"nor does another pod of that revision", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Looped(), fixture.Leased("c").Of("web")), "a", 1, fresh, ""), nil},
+		{"but one whose container was restarted for another reason does", fixture.LeasedBy(handingOver(running("a").Of("web").Old(), fixture.Leased("b").Of("web").Restarted(1), fixture.Leased("c").Of("web").Old()), "a", 1, fresh, ""),
+			[]string{nextB, "delete pod a: Superseded, a pod of the newest revision waits for it"}},
+		{"a pod that was in a crash loop does not replace one of an unknown owner", fixture.LeasedBy(unknowns(handingOver(running("a").Unknown("web", "one", 9), fixture.Leased("b").Unknown("web", "two", 3).Looped())), "a", 1, fresh, ""), nil},
 	})
 }
 
 // handingOver returns a world whose object hands crash loops over, and whose holder is a.
 func handingOver(members ...*fixture.MemberFixture) *facts.World {
 	return fixture.WorldOf(fixture.HeldByLease().HandsOverCrashLoops(), members...)
+}
+
+// unknowns makes a handover of a world late, and its object one that deletes the old pod then.
+func unknowns(w *facts.World) *facts.World {
+	w.Object.Spec.OnTimeout = v1.TimeoutDeletesOld
+	w.Object.Status.TransitionTimestamp = &metav1.Time{Time: fixture.Noon.Add(-time.Hour)}
+	return w
 }
 
 // disowned removes the owners of the Lease and of the rights on it.

@@ -41,7 +41,7 @@ const (
 	ReasonLease      = "Lease"      // create or delete the Lease, and the rights of pods on it
 	ReasonAssign     = "Assign"     // write the holder of the Lease
 	reasonNext       = "Next"       // name the successor in the Lease
-	ReasonCrashLoop  = "CrashLoop"  // name the successor of a pod in a crash loop
+	ReasonCrashLoop  = "CrashLoop"  // record that another pod takes over from a crash loop
 	reasonExpired    = "Expired"    // delete a pod that does not renew the Lease, so that its owner creates another
 	ReasonCordoned   = "Cordoned"   // delete a waiting pod on a cordoned Node
 )

@@ -230,7 +230,7 @@ func EventOf(o action.Outcome) (reason, doing, note string) {
 	case o.Reason == rules.ReasonAssign:
 		return v1.EventPodTransition, "Grant", "the Lease names " + o.Detail
 	case o.Reason == rules.ReasonCrashLoop:
-		return v1.EventPodTransition, "Handover", "pod " + o.Detail
+		return v1.EventPodTransition, "Handover", pod + ": " + o.Detail
 	case o.Reason == rules.ReasonBudget, o.Reason == rules.ReasonLease:
 		return "", "", ""
 	case o.Reason == rules.ReasonDetach:
