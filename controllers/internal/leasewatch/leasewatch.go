@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,8 +91,8 @@ func (w *Watch) due() []types.NamespacedName {
 }
 
 // Follow starts to watch the Leases of an object's namespace, unless it already does. The right to do so must exist. It
-// does not wait for a pass of another object that is opening the same watch: that pass returns the error, and the
-// next one tries again.
+// does not wait for a pass of another object that is opening the same watch: after an
+// error, the passes of both try again.
 func (w *Watch) Follow(ctx context.Context, object types.NamespacedName) error {
 	if w == nil {
 		return nil
@@ -110,7 +111,9 @@ func (w *Watch) Follow(ctx context.Context, object types.NamespacedName) error {
 		DefaultNamespaces: map[string]cache.Config{object.Namespace: {}},
 		ByObject:          map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {Label: selector}},
 	}, handler, &coordinationv1.Lease{})
-	w.opened(object.Namespace, f, end, err)
+	for _, other := range w.opened(object, f, end, err) {
+		w.requeue(other)
+	}
 	if err != nil {
 		return fmt.Errorf("watch Leases in %s: %w", object.Namespace, err)
 	}
@@ -130,17 +133,21 @@ func (w *Watch) join(object types.NamespacedName) *following {
 	return f
 }
 
-// opened records the result of the opening of a watch. If all objects have left meanwhile, it ends the watch.
-func (w *Watch) opened(namespace string, f *following, end context.CancelFunc, err error) {
+// opened records the result of the opening of a watch. If all objects have left meanwhile, it ends the watch. After an
+// error it returns the other objects that have joined: their passes must try again.
+func (w *Watch) opened(object types.NamespacedName, f *following, end context.CancelFunc, err error) (others []types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.end = end
 	switch {
 	case err != nil:
-		delete(w.followed, namespace)
+		delete(w.followed, object.Namespace)
+		delete(f.objects, object)
+		return slices.Collect(maps.Keys(f.objects))
 	case len(f.objects) == 0:
-		w.close(namespace, f)
+		w.close(object.Namespace, f)
 	}
+	return nil
 }
 
 // Leave ends the watch of an object's namespace if no other object there has Leases.

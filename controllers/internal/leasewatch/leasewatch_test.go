@@ -182,7 +182,8 @@ func TestASlowAPIServerBlocksNoOtherPass(t *testing.T) {
 		}
 		return func() {}, nil
 	}
-	w := New(time.Now, label, open, func(types.NamespacedName) {})
+	var tried []types.NamespacedName
+	w := New(time.Now, label, open, func(object types.NamespacedName) { tried = append(tried, object) })
 	follow := func(namespace, name string) chan error {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Follow(t.Context(), objectIn(namespace, name)) }()
@@ -204,6 +205,9 @@ func TestASlowAPIServerBlocksNoOtherPass(t *testing.T) {
 	answer <- context.DeadlineExceeded
 	if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the result is %v", err)
+	}
+	if len(tried) != 1 || tried[0] != objectIn("slow", "other") {
+		t.Errorf("the objects that try again are %v, want slow/other", tried)
 	}
 	again := follow("slow", "db") // it is tried again
 	<-opening

@@ -54,15 +54,22 @@ type Checker struct {
 
 // Start checks the policies until the context ends.
 func (c *Checker) Start(ctx context.Context) error {
-	Look(ctx, c.Subject, c.Interval, c.Retry, func() string {
-		if !c.isUsed() {
-			return ""
-		}
-		problem := c.look(ctx)
-		c.Note(problem)
-		return problem.Message
-	})
+	look(ctx, c.Subject, func() (string, time.Duration) { return c.check(ctx) })
 	return nil
+}
+
+// check checks the policies if they are used. It returns the problem, and the time until the next check. If they are not
+// used, that time is short: First can find a problem meanwhile.
+func (c *Checker) check(ctx context.Context) (problem string, next time.Duration) {
+	if !c.isUsed() {
+		return "", c.Retry
+	}
+	found := c.look(ctx)
+	c.Note(found)
+	if found.Message != "" {
+		return found.Message, c.Retry
+	}
+	return "", c.Interval
 }
 
 // Use records whether an object uses the policies. An earlier result is dropped with the first object: First then

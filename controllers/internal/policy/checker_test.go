@@ -227,3 +227,39 @@ func TestPoliciesAreCheckedWhileTheyAreUsed(t *testing.T) {
 		}
 	})
 }
+
+// TestAProblemThatFirstFindsIsCheckedSoon lets the first check after an idle time fail.
+func TestAProblemThatFirstFindsIsCheckedSoon(t *testing.T) {
+	checker, c := newChecker(t, func(map[string]*admissionv1.ValidatingAdmissionPolicy, map[string]*admissionv1.ValidatingAdmissionPolicyBinding) {
+	}, nil)
+	fails := false
+	checker.Live = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if fails {
+			return context.DeadlineExceeded
+		}
+		return c.Get(ctx, key, into, options...)
+	}})
+	checker.IfUsed = true
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- checker.Start(ctx) }()
+		synctest.Wait() // it is idle
+		fails = true
+		checker.Use(types.NamespacedName{Name: "a"}, true)
+		checker.First(ctx)
+		if checker.Missing().Message == "" {
+			t.Error("a check that fails finds no problem")
+		}
+		fails = false
+		time.Sleep(checker.Retry)
+		synctest.Wait()
+		if problem := checker.Missing(); problem.Message != "" {
+			t.Errorf("the problem remains: %v", problem)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -15,16 +15,22 @@ const Interval = 15 * time.Second
 // for retry instead. check returns a description of the problem, or "". Look logs a problem of subject
 // when it changes.
 func Look(ctx context.Context, subject string, interval, retry time.Duration, check func() string) {
+	look(ctx, subject, func() (string, time.Duration) {
+		if problem := check(); problem != "" {
+			return problem, retry
+		}
+		return "", interval
+	})
+}
+
+// look is Look with a check that also returns the time until the next one.
+func look(ctx context.Context, subject string, check func() (problem string, next time.Duration)) {
 	logged := ""
 	for {
-		problem := check()
+		problem, next := check()
 		if problem != logged && ctx.Err() == nil {
 			log.FromContext(ctx).Info(subject, "problem", problem)
 			logged = problem
-		}
-		next := interval
-		if problem != "" {
-			next = retry
 		}
 		select {
 		case <-ctx.Done():

@@ -22,6 +22,8 @@ import (
 const (
 	rightsInterval  = 10 * time.Minute
 	foreignInterval = time.Minute
+	// neededInterval is the same while a pod may need its rights soon.
+	neededInterval = 5 * time.Second
 )
 
 // knownRights are the rights on the Leases of a set as they were last read.
@@ -32,6 +34,7 @@ type knownRights struct {
 	// wanted.
 	wanted facts.LeaseRights
 	until  time.Time
+	read   time.Time // when they were read
 }
 
 // readRights reads the Role and the RoleBinding of the pods. A live view reads them only if they may not be as wanted,
@@ -43,9 +46,11 @@ func (r *Reader) readRights(ctx context.Context, w *facts.World, from engine.Vie
 	}
 	known, wanted := &r.MemoryOf(w.Set).rights, w.LeaseRights()
 	f.Role, f.RoleBinding = known.role, known.binding
-	f.RightsAreDue = !r.Now().Before(known.until) || !reflect.DeepEqual(wanted, known.wanted)
-	isNeeded := f.RightsAreDue || w.NeedsRightsSoon()
-	if !from.Live || !isNeeded {
+	isNeeded, age := w.NeedsRightsSoon(), r.Now().Sub(known.read)
+	isOutdated := !r.Now().Before(known.until) || !reflect.DeepEqual(wanted, known.wanted)
+	f.RightsAreDue = isOutdated || (isNeeded && age >= neededInterval)
+	mayRead := f.RightsAreDue || isNeeded
+	if !from.Live || !mayRead {
 		return nil
 	}
 	key := types.NamespacedName{Namespace: w.Set.Namespace, Name: children.RightsName(w.Set)}
@@ -61,7 +66,7 @@ func (r *Reader) readRights(ctx context.Context, w *facts.World, from engine.Vie
 		return fmt.Errorf("read the rights on the Leases: %w", err)
 	}
 	f.Role, f.ReadRights = role, true
-	*known = knownRights{role: f.Role, binding: f.RoleBinding, wanted: wanted, until: readAgain(w, r.Now())}
+	*known = knownRights{role: f.Role, binding: f.RoleBinding, wanted: wanted, until: readAgain(w, r.Now()), read: r.Now()}
 	return nil
 }
 

@@ -107,3 +107,31 @@ func TestForeignRightsStayReported(t *testing.T) {
 		t.Error("they are not read again after a minute")
 	}
 }
+
+// TestRightsAreDueWhileTheyMayBeMissing checks that a cached pass asks for a live one while a Lease is not renewed, but
+// not in each pass.
+func TestRightsAreDueWhileTheyMayBeMissing(t *testing.T) {
+	l, reads := newRights(t)
+	live := true
+	look := l.readerOf(t, &live)
+	look()
+	for _, step := range []struct {
+		name       string
+		late       time.Duration // -1 s stops the clock
+		live, want bool
+	}{
+		{"the Lease is renewed", 0, false, false},
+		{"it is not", 20 * time.Second, false, true},
+		{"the rights are read", -time.Second, true, true},
+		{"they were just read", -time.Second, false, false},
+		{"they were read before", 20 * time.Second, false, true},
+	} {
+		l.late, live = step.late, step.live
+		if w := look(); w.Fencing.RightsAreDue != step.want {
+			t.Errorf("%s: they are due: %t", step.name, w.Fencing.RightsAreDue)
+		}
+	}
+	if n := reads(); n != 2 {
+		t.Errorf("the Role was read %d times, want 2", n)
+	}
+}

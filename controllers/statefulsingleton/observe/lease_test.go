@@ -114,3 +114,27 @@ func TestTheLeasesOfANamespaceAreWatchedWhileTheyAreUsed(t *testing.T) {
 		r.Live = fixture.Only(s)
 	}
 }
+
+// TestALeaseThatOnlyPodsUseIsWatchedOnce observes a pod with an agent whose object has mode Proof.
+func TestALeaseThatOnlyPodsUseIsWatchedOnce(t *testing.T) {
+	s := fixture.WorldOf(fixture.Held()).Object
+	s.Namespace = fixture.Key.Namespace
+	pod := fixture.Injected(t, &fixture.Pod().Pod, fixture.Singleton("db").Leased())
+	pod.UID = "uid-of-a"
+	opens := 0
+	open := func(context.Context, cache.Options, toolscache.ResourceEventHandler, ...client.Object) (context.CancelFunc, error) {
+		opens++
+		return func() {}, nil
+	}
+	r := &observe.Reader{Cache: fixture.InCache{Reader: fixture.Only()}, Live: fixture.Only(s, pod), Guard: &observe.Guard{Namespace: "operator"}, Now: time.Now,
+		Leases: leasewatch.New(time.Now, v1.LabelSingleton, open, nil)}
+	for range 3 {
+		w, err := r.Observe(t.Context(), fixture.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !w.UsesLease() || opens != 1 {
+			t.Errorf("the Lease is used: %t, and the watch was opened %d times", w.UsesLease(), opens)
+		}
+	}
+}
