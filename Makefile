@@ -198,7 +198,7 @@ soak-freeze: ## Freeze the leader [FREEZES=0 SEED=0 FAULT=text MUTANT=name]
 	@$(with_mutant); $(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 check-traces: ## Check traces of node tests against the models [TRACES=folders]
-	@go run ./test/traces -mutate=all -frozen='/stopped\.singleton$$' $(or $(TRACES),build/traces/*)
+	@go run ./test/traces -mutate=all -frozen='/(stopped|paused)\.singleton$$' $(or $(TRACES),build/traces/*)
 
 bench: ## Run the benchmarks
 	@go run ./test/bench

@@ -50,14 +50,14 @@ import (
 type Reconciler struct {
 	reader *observe.Reader
 	// runner is the only writer.
-	runner *action.Runner
+	runner action.Writer
 	// tracker tracks writes that the cache does not show yet.
 	tracker  *consistency.Tracker
 	reporter *status.Reporter
 }
 
 // newReconciler returns a Reconciler of which the runner makes all writes.
-func newReconciler(reader *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
+func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
 	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
 
@@ -122,7 +122,7 @@ func slimSet(obj any) (any, error) {
 }
 
 // reportUnread reports in the status why a set cannot be read.
-func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
+func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)

@@ -41,7 +41,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec/attach"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
@@ -54,7 +53,7 @@ type Reconciler struct {
 	// reader reads the state of a set.
 	reader *observe.Reader
 	// runner does all writes.
-	runner *action.Runner
+	runner action.Writer
 	// tracker tracks the writes that the cache does not show yet.
 	tracker *consistency.Tracker
 	// reporter reports the result of a pass.
@@ -62,7 +61,7 @@ type Reconciler struct {
 }
 
 // newReconciler returns a Reconciler whose writes are made by the runner.
-func newReconciler(reader *observe.Reader, runner *action.Runner, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
+func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
 	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: recorder}}
 }
 
@@ -116,7 +115,7 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.
 }
 
 // reportUnread reports why a set cannot be read.
-func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
+func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)

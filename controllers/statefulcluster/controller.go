@@ -44,7 +44,7 @@ type Reconciler struct {
 	reader   *observe.Reader
 	reporter *status.Reporter
 	// runner performs all writes.
-	runner *action.Runner
+	runner action.Writer
 	// tracker tracks writes that the cache does not show yet.
 	tracker *consistency.Tracker
 }
@@ -102,7 +102,7 @@ func slimSet(obj any) (any, error) {
 }
 
 // reportUnread reports in the status why a set cannot be read.
-func reportUnread(ctx context.Context, runner unread.Runner, set *v1alpha1.StatefulCluster) report.Outcome {
+func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.StatefulCluster) report.Outcome {
 	next := set.DeepCopy()
 	next.Status.ObservedGeneration = set.Generation
 	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)

@@ -28,7 +28,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
@@ -50,12 +49,12 @@ type Options struct {
 // Reconciler starts the pods of StatefulSingletons one after another.
 type Reconciler struct {
 	reader   *observe.Reader
-	runner   status.Runner // makes all writes
+	runner   action.Writer // makes all writes
 	reporter *status.Reporter
 }
 
 // newReconciler returns a Reconciler that makes all writes with the runner.
-func newReconciler(reader *observe.Reader, runner status.Runner, events events.EventRecorder) *Reconciler {
+func newReconciler(reader *observe.Reader, runner action.Writer, events events.EventRecorder) *Reconciler {
 	return &Reconciler{reader: reader, runner: runner, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
 
@@ -99,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // reportUnread reports in the status why an object cannot be decoded.
-func reportUnread(ctx context.Context, runner unread.Runner, s *v1.StatefulSingleton) report.Outcome {
+func reportUnread(ctx context.Context, runner action.Writer, s *v1.StatefulSingleton) report.Outcome {
 	next := s.DeepCopy()
 	next.Status.ObservedGeneration = s.Generation
 	return spec.UnreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)

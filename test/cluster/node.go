@@ -197,6 +197,19 @@ func (c *Cluster) wantKubelet(name string, on bool) error {
 	return c.want(context.Background(), n, programs...)
 }
 
+// Processes returns all processes of a node, including those of its containers.
+func (c *Cluster) Processes(name string) ([]int, error) {
+	n, err := c.node(name)
+	if err != nil {
+		return nil, err
+	}
+	root := c.process(n.name)
+	if !root.alive() {
+		return nil, fmt.Errorf("node %s does not run", name)
+	}
+	return descendants(root.PID)
+}
+
 // StopNode powers a node off: all its processes are killed.
 func (c *Cluster) StopNode(name string) error {
 	n, err := c.node(name)

@@ -156,3 +156,43 @@ func marked(dir string) []process {
 	}
 	return found
 }
+
+// descendants returns a process and all processes below it, parents first.
+func descendants(root int) ([]int, error) {
+	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	for _, path := range paths {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just ended
+		}
+		pid, parent, err := parsePIDs(string(stat))
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", path, err)
+		}
+		children[parent] = append(children[parent], pid)
+	}
+	found := []int{root}
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found, nil
+}
+
+// parsePIDs returns the PID and the parent's PID in the stat file of a process. The name of the program, in
+// parentheses, can contain spaces and parentheses.
+func parsePIDs(stat string) (pid, parent int, err error) {
+	first, _, _ := strings.Cut(stat, " ")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, fmt.Errorf("%q has too few fields", stat)
+	}
+	if pid, err = strconv.Atoi(first); err != nil {
+		return 0, 0, err
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return pid, parent, err
+}

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -94,5 +96,31 @@ func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
 	}
 	if err := killAll(context.Background(), c.state, dir); err != nil || len(marked(dir)) > 0 {
 		t.Errorf("it did not exit with its cluster: %v", err)
+	}
+}
+
+func TestParsePIDs(t *testing.T) {
+	if pid, parent, err := parsePIDs("42 (a) b) S 7 42 0"); pid != 42 || parent != 7 || err != nil {
+		t.Errorf("process %d of %d, %v", pid, parent, err)
+	}
+	for _, stat := range []string{"", "42 (a)", "42 (a) S x", "x (a) S 7"} {
+		if _, _, err := parsePIDs(stat); err == nil {
+			t.Errorf("%q has no error", stat)
+		}
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	found, err := descendants(os.Getpid())
+	if err != nil || found[0] != os.Getpid() || !slices.Contains(found, child.Process.Pid) || slices.Contains(found, os.Getppid()) {
+		t.Errorf("process %d with child %d has %v, %v", os.Getpid(), child.Process.Pid, found, err)
 	}
 }

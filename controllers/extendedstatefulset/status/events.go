@@ -27,7 +27,7 @@ import (
 type Reporter struct {
 	// Reader has the memory of the objects.
 	Reader *observe.Reader
-	Runner *action.Runner
+	Runner action.Writer
 	Events events.EventRecorder
 }
 

@@ -52,6 +52,12 @@ const (
 // writes are the turns of all runners of this process, by namespace.
 var writes = turns.New(maxWrites, maxOfOne, maxFirst)
 
+// Writer executes steps. It is a Runner, or a simulated cluster.
+type Writer interface {
+	// Run executes the steps for the object with the given key. It returns an outcome for each attempted action.
+	Run(ctx context.Context, key types.NamespacedName, steps Steps) []Outcome
+}
+
 // Runner executes actions.
 type Runner struct {
 	Client client.Client

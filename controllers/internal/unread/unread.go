@@ -15,7 +15,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,18 +35,13 @@ const reasonInvalidSpec = "InvalidSpec"
 // was read.
 type Parts struct{ Spec, Status string }
 
-// Runner carries out actions.
-type Runner interface {
-	Run(context.Context, types.NamespacedName, action.Steps) []action.Outcome
-}
-
 // Any reports whether the spec or the status was not read.
 func (p Parts) Any() bool { return p.Spec != "" || p.Status != "" }
 
 // Report writes to the object's conditions why its spec was not read. next is a copy of the object, and
 // conditions are those of next. Report writes nothing if the status was not read, because the status
 // contains data that must not be lost.
-func (p Parts) Report(ctx context.Context, runner Runner, object, next client.Object, conditions *[]metav1.Condition) report.Outcome {
+func (p Parts) Report(ctx context.Context, runner action.Writer, object, next client.Object, conditions *[]metav1.Condition) report.Outcome {
 	if p.Status != "" {
 		log.FromContext(ctx).Error(errors.New(p.Status), "The object is not managed: its status is not read")
 		return report.Stop()

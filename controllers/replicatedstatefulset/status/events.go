@@ -30,7 +30,7 @@ import (
 type Reporter struct {
 	// Reader has the memory of this process.
 	Reader *observe.Reader
-	Runner *action.Runner
+	Runner action.Writer
 	Events events.EventRecorder
 }
 

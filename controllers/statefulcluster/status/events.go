@@ -32,7 +32,7 @@ import (
 type Reporter struct {
 	// Reader remembers the results of writes.
 	Reader *observe.Reader
-	Runner *action.Runner
+	Runner action.Writer
 	Events events.EventRecorder
 }
 

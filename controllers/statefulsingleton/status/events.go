@@ -23,16 +23,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// Runner executes actions. It is an action.Runner, or a fake in tests.
-type Runner interface {
-	Run(ctx context.Context, key types.NamespacedName, steps action.Steps) []action.Outcome
-}
-
 // Reporter publishes the results of passes.
 type Reporter struct {
 	// Reader has the memory of the objects.
 	Reader *observe.Reader
-	Runner Runner
+	Runner action.Writer
 	Events events.EventRecorder
 }
 

@@ -116,6 +116,8 @@ type Nodes interface {
 	// BlockAPIServer disconnects a node and its pods from the API server only. UnblockAPIServer ends it.
 	BlockAPIServer(node string) error
 	UnblockAPIServer(node string) error
+	// Processes returns all processes of a node. They run on this machine.
+	Processes(node string) ([]int, error)
 	// StopNode powers a node off. StartNode powers it on.
 	StopNode(node string) error
 	StartNode(node string) error

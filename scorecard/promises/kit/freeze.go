@@ -16,6 +16,27 @@ import (
 // Freeze stops the processes of the containers of pods (SIGSTOP) until thaw is called, at the latest at the end. They
 // run on this machine, in containers of its nodes.
 func (c *Cluster) Freeze(pods ...corev1.Pod) (thaw func()) {
+	var all []int
+	for i := range pods {
+		for _, s := range pods[i].Status.ContainerStatuses {
+			_, id, _ := strings.Cut(s.ContainerID, "://")
+			pids, err := processesOf(id)
+			c.Check(err)
+			all = append(all, pids...)
+		}
+	}
+	return c.stop(all)
+}
+
+// FreezeNode stops all processes of a node, like a paused virtual machine, until thaw is called.
+func (c *Cluster) FreezeNode(node string) (thaw func()) {
+	all, err := c.Nodes.Processes(node)
+	c.Check(err)
+	return c.stop(all)
+}
+
+// stop stops processes until thaw is called, at the latest at the end.
+func (c *Cluster) stop(all []int) (thaw func()) {
 	var stopped []int
 	thaw = func() {
 		var err error
@@ -29,18 +50,15 @@ func (c *Cluster) Freeze(pods ...corev1.Pod) (thaw func()) {
 		c.Check(err)
 	}
 	c.Cleanup(thaw)
-	for i := range pods {
-		for _, s := range pods[i].Status.ContainerStatuses {
-			_, id, _ := strings.Cut(s.ContainerID, "://")
-			pids, err := processesOf(id)
-			c.Check(err)
-			for _, pid := range pids {
-				c.During(fmt.Sprintf("stop process %d of %s", pid, pods[i].Name), func() { c.Check(syscall.Kill(pid, syscall.SIGSTOP)) })
+	c.During(fmt.Sprintf("stop processes %v", all), func() {
+		for _, pid := range all {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); !errors.Is(err, syscall.ESRCH) { // it may just have ended
+				c.Check(err)
 				stopped = append(stopped, pid)
 			}
 		}
-	}
-	c.Expect(stopped).NotTo(BeEmpty(), "no process of %d pods was found", len(pods))
+	})
+	c.Expect(stopped).NotTo(BeEmpty(), "no process was found")
 	c.Log("processes %v are stopped", stopped)
 	return thaw
 }

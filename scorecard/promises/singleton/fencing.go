@@ -162,8 +162,21 @@ func (a *application) successor(ctx context.Context, old testimony.Run) (identit
 // frozenByNode freezes a program and its agent until the next program runs. When they continue, the agent ends the
 // container. The overlap probe would report this promise, because a frozen program counts as running.
 func frozenByNode(ctx context.Context, c *kit.Cluster) {
+	frozen(ctx, c, "stopped", 0, func(a *application, old testimony.Run) func() { return c.Freeze(*a.podOf(ctx, old)) })
+}
+
+// pausedNode does the same with all processes of the node, for a minute.
+func pausedNode(ctx context.Context, c *kit.Cluster) {
+	leader := c.Leader(ctx).Spec.NodeName
+	names := slices.DeleteFunc(quietNodes(ctx, c), func(name string) bool { return name == leader })
+	frozen(ctx, c, "paused", time.Minute, func(_ *application, old testimony.Run) func() { return c.FreezeNode(old.Node) }, kit.OnNodes(names[0], names[1]))
+	c.NodesReady(ctx)
+}
+
+// frozen freezes a program by a function for at least a duration, and until the next program runs.
+func frozen(ctx context.Context, c *kit.Cluster, name string, length time.Duration, freeze func(*application, testimony.Run) (thaw func()), changes ...podChange) {
 	c.PermitFencing(ctx)
-	a := newApplication(c, "stopped", endsByFile, grace(3600)) // neither SIGTERM nor the kubelet ends its programs
+	a := newApplication(c, name, append(changes, endsByFile, grace(3600))...) // neither SIGTERM nor the kubelet ends its programs
 	c.Cleanup(a.end)
 	a.hold(ctx, byLease)
 	d := a.deploy(ctx, 1, surge())
@@ -171,7 +184,7 @@ func frozenByNode(ctx context.Context, c *kit.Cluster) {
 	a.active(ctx, old)
 	epoch := ptr.Deref(a.lease(ctx).Spec.LeaseTransitions, 0)
 	began := testimony.Now()
-	thaw := c.Freeze(*a.podOf(ctx, old))
+	thaw := freeze(a, old)
 	a.several(ctx, 2)
 	next := a.living()[1]
 	a.active(ctx, next)
@@ -179,6 +192,7 @@ func frozenByNode(ctx context.Context, c *kit.Cluster) {
 	c.Expect(ptr.Deref(lease.Spec.LeaseTransitions, 0)).To(BeNumerically(">", epoch), "the epoch of the next program")
 	c.Expect(ptr.Deref(lease.Spec.HolderIdentity, "")).To(Equal(next.Pod + "_" + next.UID))
 	c.Log("the next program started %s after the freeze", time.Duration(next.Start-began).Round(10*time.Millisecond))
+	kit.Sleep(ctx, length-time.Duration(testimony.Now()-began))
 	thawed := testimony.Now()
 	thaw()
 	c.Expect(a.one(ctx, old).ID).To(Equal(next.ID))
@@ -189,6 +203,31 @@ func frozenByNode(ctx context.Context, c *kit.Cluster) {
 	runs := a.runs()
 	c.Expect(runs).To(HaveLen(2), "a program was started again: %s", kit.Story(runs))
 	c.Expect(runs[0].Stopped).To(BeFalse(), "the frozen program stopped itself")
+}
+
+// switched changes the mode of an object while its program runs. Each mode applies to the pods of the next rollout.
+func switched(ctx context.Context, c *kit.Cluster) {
+	c.PermitFencing(ctx)
+	a := newApplication(c, "switched")
+	a.hold(ctx)
+	d := a.deploy(ctx, 1, surge())
+	run := a.one(ctx)
+	a.active(ctx, run)
+	for _, mode := range []v1.FencingMode{v1.FencingLease, v1.FencingProof} {
+		kit.Change(ctx, c, a.singleton(ctx), func(s *v1.StatefulSingleton) { s.Spec.Fencing = &v1.Fencing{Mode: mode} })
+		c.Throughout(ctx, 5*time.Second, func() { a.stays(run) })
+		run = a.handover(ctx, "a rollout with mode "+string(mode), func(testimony.Run) { a.rollOut(ctx, d) })
+		a.active(ctx, run)
+		a.rolledOut(ctx, d)
+		byAgent := a.podOf(ctx, run).Spec.Containers[0].Command[0] == v1.AgentInPod
+		c.Expect(byAgent).To(Equal(mode == v1.FencingLease), "mode %s: an agent runs the program: %t", mode, byAgent)
+	}
+	c.Until(ctx, "the Lease to be deleted", func(ctx context.Context) {
+		var leases coordinationv1.LeaseList
+		c.List(ctx, &leases, client.InNamespace(a.Namespace), client.HasLabels{v1.LabelSingleton})
+		c.Expect(leases.Items).To(BeEmpty())
+	})
+	a.stays(run)
 }
 
 // withoutOperator removes the operator while a program stops whose successor is named. The agents renew the Lease,

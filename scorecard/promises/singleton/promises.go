@@ -57,6 +57,8 @@ var Promises = []kit.Promise{
 	alone(kit.NodeSite, "S50 pods on a node that is off, and on one that does not reach the API server, are replaced", failedNodes),
 	alone(kit.NodeSite, "S50 a program whose agent renews the Lease continues without the kubelet, and is not replaced", withoutKubelet),
 	{Name: "S50 a frozen program is replaced, and ends when it continues", Faults: true, Site: kit.NodeSite, Run: frozenByNode},
+	{Name: "S50 a program on a node that is paused for a minute is replaced, and ends when it continues", Faults: true, Site: kit.NodeSite, Run: pausedNode},
+	alone(kit.NodeSite, "S50 fencing by a Lease is switched on and off while a program runs", switched),
 	alone(kit.OperatorSite, "S50 a program continues without the operator, and is succeeded by the pod that the Lease names", withoutOperator),
 	alone(kit.NodeSite, "S53 a standby takes over from a revision in a crash loop, and keeps running", crashLoopHandsOver),
 	alone(kit.NodeSite, "S53 two pods in a crash loop do not alternate", crashLoopsAlternate),
