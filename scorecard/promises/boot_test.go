@@ -3,6 +3,7 @@ package promises_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -139,12 +140,14 @@ func takeDown(ctx context.Context) {
 		}
 	}
 	Expect(readRights(logs)).To(Succeed())
+	var unsaved error
 	for _, local := range booted {
-		Expect(traces.Save(local.Dir(), filepath.Join("build", "traces", local.Name()))).To(Succeed())
+		unsaved = errors.Join(unsaved, traces.Save(local.Dir(), filepath.Join("build", "traces", local.Name())))
 		if *keep == "" {
 			Expect(cluster.Down(ctx, local.Name(), GinkgoWriter)).To(Succeed())
 		}
 	}
+	Expect(unsaved).NotTo(HaveOccurred())
 }
 
 // connected are the clusters that this process uses, by name.

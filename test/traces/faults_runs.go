@@ -11,7 +11,9 @@ import (
 
 // pickRun returns one of the correct runs that a condition accepts, or nil.
 func (s *seeding) pickRun(accepts func(*programRun) bool) *programRun {
-	found := slices.DeleteFunc(slices.Clone(s.checker.runs), func(r *programRun) bool { return r.deadline.IsZero() || !accepts(r) })
+	found := slices.DeleteFunc(slices.Clone(s.checker.runs), func(r *programRun) bool {
+		return r.deadline.IsZero() || s.checker.isFrozen(r.lease) || !accepts(r) // frozen programs may end late
+	})
 	if len(found) == 0 {
 		return nil
 	}

@@ -162,8 +162,11 @@ func (c *checker) until(r *programRun) time.Time {
 		if c.isFrozen(r.lease) && r.deadline.Before(r.end.at) {
 			return r.deadline
 		}
-		if r.end.kind == handed && r.next != nil && r.next.received.Before(r.end.at) {
-			return r.next.received // the line is written after the response
+		if r.end.kind == handed && r.next != nil && r.next.by.pod == r.pod && r.next.received.Before(r.end.at) {
+			if wrote := r.last.at; wrote.After(r.next.received) && wrote.Before(r.end.at) {
+				return wrote
+			}
+			return r.next.received // the line of the agent is written after the response
 		}
 		return r.end.at
 	}

@@ -78,6 +78,12 @@ var runRows = []struct {
 		r.starts(mailer, other)
 		r.log(p, "no renewal of the Lease has succeeded in time: ends the container")
 	}, []rule{oneProgram}},
+	{"an agent hands over, and logs it after the next program has started", defaults(), func(r *recorder, p recordedPod) {
+		handsOverWhile(r, p, "")
+	}, nil},
+	{"an agent hands over while its program writes", defaults(), func(r *recorder, p recordedPod) {
+		handsOverWhile(r, p, "still here")
+	}, []rule{oneProgram}},
 	{"a program starts in the epoch of another pod", defaults(), func(r *recorder, _ recordedPod) {
 		other := r.newPod("")
 		r.waits(mailer, other)
@@ -125,6 +131,23 @@ func continuesAfterTakeover(r *recorder, p recordedPod) {
 	r.pass(time.Second)
 	r.print(p, "still here")
 	r.log(p, "no renewal of the Lease has succeeded in time: ends the container")
+}
+
+// handsOverWhile hands over, and logs it after the next program has started. The first one writes meanwhile, unless the
+// text is empty.
+func handsOverWhile(r *recorder, p recordedPod, text string) {
+	next := r.newPod("")
+	r.waits(mailer, next)
+	r.renewFor(mailer, p, 1)
+	r.name(mailer, next.identity())
+	r.handOver(mailer, p, next.identity())
+	r.starts(mailer, next)
+	r.aMoment()
+	if text != "" {
+		r.print(p, text)
+	}
+	r.log(p, "handed over Lease app/%s to %s (epoch %d)", mailer, next.identity(), r.epoch(mailer))
+	r.ends(p)
 }
 
 // TestArmedMembers tests that an armed member must be disarmed, or its container must end.

@@ -31,8 +31,8 @@ const (
 	// is updating the pod's volumes when it receives the grant may miss it, and checks again within
 	// 60 to 90 seconds, or when the pod changes.
 	AnnotationReminder = Prefix + "grant-reminder"
-	// AnnotationCrashLooped is on a pod whose program ended again and again, so that another pod took
-	// over: the pod's own UID. Any other text is not a mark.
+	// AnnotationCrashLooped is on a pod whose program ended again and again, so that another pod was
+	// named to take over: the pod's own UID. Any other text is not a mark.
 	AnnotationCrashLooped = Prefix + "crash-looped"
 	// AnnotationDetached is on a pod that the operator removed from its ReplicaSet, so that the
 	// ReplicaSet creates another one before the pod is deleted: the pod's own UID, a space and the

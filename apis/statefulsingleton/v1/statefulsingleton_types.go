@@ -182,7 +182,7 @@ type StatefulSingletonSpec struct {
 	Fencing *Fencing `json:"fencing,omitempty"`
 
 	// OnCrashLoop specifies what happens when the program of the active pod ends again and again, so
-	// that its kubelet waits before each restart (CrashLoopBackOff).
+	// that its kubelet pauses before a restart (CrashLoopBackOff).
 	//
 	// Restart: the pod remains active, and its container is restarted.
 	//

@@ -233,7 +233,8 @@ func (m *Member) Inspect(object *v1.StatefulSingleton) {
 	}
 }
 
-// CrashLooped reports whether another pod took over, because the program of this one ended again and again.
+// CrashLooped reports whether another pod was named to take over, because the program of this one ended again and
+// again.
 func (m *Member) CrashLooped() bool {
 	return m.Pod.Annotations[v1.AnnotationCrashLooped] == string(m.Pod.UID)
 }
@@ -241,19 +242,18 @@ func (m *Member) CrashLooped() bool {
 // exitFenced is the exit code of an agent that has ended the program, because its Lease was not renewed in time.
 const exitFenced = 125
 
-// backsOff reports whether the kubelet does not restart a container of the program at once, or cannot restart it.
-func (m *Member) backsOff() bool {
-	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool { return stuckStart(s) != "" })
-}
-
-// wouldBackOff reports whether a container of the program was restarted more than once, and last because its program had
-// ended.
-func (m *Member) wouldBackOff() bool {
+// isInBackOff reports whether the kubelet pauses before it restarts the program, which has ended by itself.
+func (m *Member) isInBackOff() bool {
 	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
 		last := s.LastTerminationState.Terminated
 		wasFenced := last != nil && last.ExitCode == exitFenced
-		return s.RestartCount > 1 && s.State.Waiting == nil && !wasFenced
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && !wasFenced
 	})
+}
+
+// isStuck reports whether a container of the program does not start.
+func (m *Member) isStuck() bool {
+	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool { return stuckStart(s) != "" })
 }
 
 // programStatuses returns the statuses of the program's containers.

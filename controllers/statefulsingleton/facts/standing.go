@@ -92,7 +92,7 @@ func (w *World) fencedByLease(m *Member) bool {
 	if !w.holdsLease(m) || !w.LeaseExpired() {
 		return false
 	}
-	if m.backsOff() && m.CrashLooped() && w.crashLoops(m) {
+	if m.CrashLooped() && m.isStuck() && w.crashLoops(m) {
 		return true
 	}
 	return w.hasRunFor(m, w.LeaseDuration()) || !m.Node.Ready
@@ -117,15 +117,17 @@ func (w *World) crashLoops(m *Member) bool {
 	return w.InCrashLoop(m) && w.Grants() && slices.ContainsFunc(w.Pods, w.takesOverCrashLoop)
 }
 
-// InCrashLoop reports whether the program of the holder of the Lease ends again and again, and another pod may take over.
+// InCrashLoop reports whether the program of the holder of the Lease ends again and again, and another pod may take
+// over. A crash loop begins when the kubelet pauses before a restart, and ends when the program has run for so long that
+// the kubelet would not pause any more.
 func (w *World) InCrashLoop(m *Member) bool {
 	if !w.handsOverCrashLoops() || !w.holdsLease(m) || !m.Lives() {
 		return false
 	}
-	if m.backsOff() {
-		return true
+	if m.CrashLooped() {
+		return !w.hasRunFor(m, spec.BackOffReset)
 	}
-	return m.wouldBackOff() && !w.hasRunFor(m, spec.BackOffReset)
+	return m.isInBackOff()
 }
 
 // takesOverCrashLoop reports whether a waiting pod could start its program at once, and was not in a crash loop.

@@ -46,14 +46,15 @@ func TestS53WhoHandsACrashLoopOver(t *testing.T) {
 		want   bool
 	}{
 		"one whose kubelet pauses":                       {object(), looping(), next(), true},
-		"one that runs after the second restart":         {object(), young(2, 9*time.Minute), next(), true},
-		"one that has been running for long":             {object(), young(2, 10*time.Minute), next(), false},
-		"one that runs after the first restart":          {object(), young(1, time.Second), next(), false},
+		"one that was in one, and runs":                  {object(), young(2, 9*time.Minute).Looped(), next(), true},
+		"one that has been running for long":             {object(), young(2, 10*time.Minute).Looped(), next(), false},
+		"one that was only restarted":                    {object(), young(5, time.Second), next(), false},
 		"with onCrashLoop Restart":                       {fixture.HeldByLease(), looping(), next(), false},
 		"with mode Proof":                                {object().With(func(s *v1.StatefulSingleton) { s.Spec.Fencing.Mode = v1.FencingProof }), looping(), next(), false},
 		"one that is being deleted":                      {object(), looping().Deleted(), next(), false},
-		"one that was restarted by its agent":            {object(), young(2, time.Second).LastExit(125), next(), false},
-		"one whose image cannot be pulled any more":      {object(), fixture.Leased("a").Stuck("ImagePullBackOff"), next(), true},
+		"one whose program was ended by its agent":       {object(), looping().LastExit(125), next(), false},
+		"one whose image cannot be pulled":               {object(), fixture.Leased("a").Stuck("ImagePullBackOff"), next(), false},
+		"the same after a crash loop":                    {object(), fixture.Leased("a").Stuck("ImagePullBackOff").Looped(), next(), true},
 		"for a pod that was restarted":                   {object(), looping(), next().Restarted(1), true},
 		"for a pod that was in a crash loop":             {object(), looping(), next().Looped(), false},
 		"for a pod with the mark of another one":         {object(), looping(), next().With(copied), true},
@@ -98,7 +99,7 @@ func TestS53APodWithoutACrashLoopIsNext(t *testing.T) {
 
 // TestS53TheEndOfACrashLoopIsDue tests when a program that continues to run is no longer in a crash loop.
 func TestS53TheEndOfACrashLoopIsDue(t *testing.T) {
-	w := fixture.LeasedBy(fixture.WorldOf(fixture.HeldByLease().HandsOverCrashLoops(), fixture.Leased("a").Restarted(2).StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, time.Second, "")
+	w := fixture.LeasedBy(fixture.WorldOf(fixture.HeldByLease().HandsOverCrashLoops(), fixture.Leased("a").Looped().StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, time.Second, "")
 	for _, after := range facts.Derive(w).RequeueDelays() {
 		if after == time.Minute {
 			return

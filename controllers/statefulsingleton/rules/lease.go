@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -154,8 +155,16 @@ func nameSuccessor(f *facts.Facts, p *Plan) {
 func markCrashLoop(m, next *facts.Member) action.Action {
 	pod := m.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationCrashLooped, string(pod.UID))
-	return action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Reason: ReasonCrashLoop,
+	return action.Action{Verb: action.Patch, Object: pod, From: m.Pod, Reason: ReasonCrashLoop, Verify: isMarked,
 		Detail: fmt.Sprintf("its program ends again and again, and pod %s takes over", next.Name())}
+}
+
+// isMarked returns an error if an admission webhook has removed the mark.
+func isMarked(answer metav1.Object) error {
+	if pod, ok := answer.(*corev1.Pod); !ok || !(&facts.Member{Pod: pod}).CrashLooped() {
+		return fmt.Errorf("annotation %s of pod %s was removed", v1.AnnotationCrashLooped, answer.GetName())
+	}
+	return nil
 }
 
 // successor returns the pod that takes over from the holder of the Lease; nil if there is none, or if the holder

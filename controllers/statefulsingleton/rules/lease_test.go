@@ -96,9 +96,11 @@ func TestS53CrashLoops(t *testing.T) {
 	const fresh, over = time.Second, 15 * time.Second
 	fixture.Check(t, []fixture.Row{
 		{"a pod in a crash loop is marked, and hands over", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
-		{"also while its program runs", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), []string{namesB}},
-		{"but not when it has been running for long", fixture.LeasedBy(handingOver(running("a").Restarted(2).StartedFor(10*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), nil},
-		{"nor after the first restart", fixture.LeasedBy(handingOver(running("a").Restarted(1).StartedFor(time.Second), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"it remains in a crash loop while its program runs", fixture.LeasedBy(handingOver(running("a").Restarted(2).Looped().StartedFor(9*time.Minute), fixture.Leased("b")), "a", 1, fresh, ""), []string{nextB}},
+		{"until it has been running for long", fixture.LeasedBy(handingOver(running("a").Restarted(2).Looped().StartedFor(10*time.Minute), fixture.Leased("b")), "a", 1, fresh, "b"), []string{"patch lease db.singleton: Next, none"}},
+		{"a program that was restarted at once is in none", fixture.LeasedBy(handingOver(running("a").Restarted(5).StartedFor(time.Second), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"a pod whose agent has ended the program is in none", fixture.LeasedBy(handingOver(running("a").Crashing().LastExit(125), fixture.Leased("b")), "a", 1, fresh, ""), nil},
+		{"a pod whose image cannot be pulled is in none", fixture.LeasedBy(handingOver(running("a").Stuck("ImagePullBackOff").With(begun), fixture.Leased("b")), "a", 1, over, ""), nil},
 		{"it is marked once", fixture.LeasedBy(handingOver(running("a").Crashing().Looped(), fixture.Leased("b")), "a", 1, fresh, ""), []string{nextB}},
 		{"it is marked also if the successor was named before", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, fresh, "b"), []string{marksA}},
 		{"it is marked before its Lease is taken over", fixture.LeasedBy(handingOver(running("a").Crashing(), fixture.Leased("b")), "a", 1, over, ""), []string{namesB}},
@@ -121,6 +123,9 @@ func TestS53CrashLoops(t *testing.T) {
 func handingOver(members ...*fixture.MemberFixture) *facts.World {
 	return fixture.WorldOf(fixture.HeldByLease().HandsOverCrashLoops(), members...)
 }
+
+// begun makes the pod one whose program has run.
+func begun(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "c1" }
 
 // unknowns makes a handover of a world late, and its object one that deletes the old pod then.
 func unknowns(w *facts.World) *facts.World {

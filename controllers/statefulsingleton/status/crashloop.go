@@ -16,7 +16,7 @@ func whenOtherStarts(f *facts.Facts) string {
 	case f.Active != nil && f.Active.CrashLoops:
 		return "a waiting pod takes over when the program ends again, or when the Lease has expired"
 	case f.Active != nil && f.InCrashLoop(f.Active):
-		return "no other pod starts until it is deleted, because no pod waits at its gate that was not in a crash loop"
+		return "no other pod starts until it is deleted, because no pod waits that can take over: at its gate, on a Node that is Ready, and not in a crash loop before"
 	}
 	return "no other pod starts until it is deleted"
 }

@@ -25,7 +25,7 @@ func TestS53ACrashLoopIsReported(t *testing.T) {
 		{"another pod takes over", handingOver(fixture.Leased("b")), "Running, a, 1",
 			[]string{stuck, steady, failed + "a waiting pod takes over when the program ends again, or when the Lease has expired" + see}},
 		{"no other pod can take over", handingOver(fixture.Leased("b").Looped()), "Running, a, 1",
-			[]string{stuck, steady, failed + "no other pod starts until it is deleted, because no pod waits at its gate that was not in a crash loop" + see}},
+			[]string{stuck, steady, failed + "no other pod starts until it is deleted, because no pod waits that can take over: at its gate, on a Node that is Ready, and not in a crash loop before" + see}},
 		{"a pod of the newest revision does not replace the running one", fixture.LeasedBy(newest, "a", 1, time.Second, ""), "Running, a, 1",
 			[]string{"Available=True ActivePodReady: pod a is running", steady, healthy,
 				"RolloutHeld=True CrashLooped: pod b of the newest revision does not replace pod a, because its program was in a crash loop, and spec.onCrashLoop is Handover. " +

@@ -5,6 +5,7 @@ package keep
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,17 +28,16 @@ var mentioned = [][]byte{[]byte(`"resource":"leases"`), []byte(`"resource":"pods
 
 // Logs links the logs of containers into Folder of the cluster in a folder until the context ends. A kubelet deletes
 // the log of a container soon after its pod or the next container; the link remains. Several processes can do this for one
-// cluster.
+// cluster. It returns the first error.
 func Logs(ctx context.Context, cluster string, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var failed error
 	for {
-		if err := link(cluster); err != nil {
-			return err
-		}
+		failed = cmp.Or(failed, link(cluster)) // the next round tries again
 		select {
 		case <-ctx.Done():
-			return link(cluster)
+			return cmp.Or(failed, link(cluster))
 		case <-ticker.C:
 		}
 	}
