@@ -52,6 +52,7 @@ func startServer(t *testing.T) *server {
 	g.Expect(os.WriteFile(s.kubeconfig, text, 0o600)).To(Succeed())
 	scheme, err := kinds.Scheme()
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(eventsv1.AddToScheme(scheme)).To(Succeed()) // the plugin reads events of core only
 	s.Client, err = client.New(environment.Config, client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
 	return s
