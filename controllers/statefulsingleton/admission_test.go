@@ -80,7 +80,7 @@ var _ = Describe("admission of objects", func() {
 		Expect(s.Spec).To(Equal(v1.StatefulSingletonSpec{
 			Selector: s.Spec.Selector, MaxTransitionTime: ptr.To[int32](300), TerminationGracePeriod: ptr.To[int64](30),
 			RespectPodGracePeriod: ptr.To(true), GateMode: v1.GateAuto, StatusSidecar: ptr.To(false), OnTimeout: v1.TimeoutWaits,
-			OnEviction: v1.EvictionReplaces}))
+			OnEviction: v1.EvictionReplaces, OnCrashLoop: v1.CrashLoopRestarts}))
 	})
 
 	It("S1 keeps false and 0 from a Go client", func(ctx SpecContext) {
