@@ -22,7 +22,7 @@ import (
 // Scenarios of members with Leases. The invariant fails a test if two primaries act, or if the first primary lacks an
 // acknowledged entry.
 
-// leasedSet returns a stage with a running set of three members with Leases, of which rss-db-0 is primary.
+// leasedSet returns a stage with a running set of three members with Leases. The primary is rss-db-0.
 func leasedSet(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, fencedByLease(fixture.SetOf(3, 1)))

@@ -8,32 +8,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // Read calls see for each event about an object, in the order of the log. Lines without mention are
-// skipped undecoded, which saves most of the work when one user is searched for. An incomplete last
-// line is ignored: the API server may still be writing it.
+// skipped undecoded, which saves most of the work when one user is searched for.
 func Read(log io.Reader, mention string, see func(*auditv1.Event)) error {
+	err := Lines(log, []string{mention}, func(_ int, line []byte) error {
+		var e auditv1.Event
+		err := json.Unmarshal(line, &e)
+		if err == nil && e.ObjectRef != nil {
+			see(&e)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	return nil
+}
+
+// Lines calls see for each line with one of the mentions, with its number, until see returns an error. Lines that are no
+// JSON objects count as well. An incomplete last line is ignored: the API server may still be writing it.
+func Lines(log io.Reader, mentions []string, see func(number int, line []byte) error) error {
 	lines := bufio.NewReaderSize(log, 1<<20)
-	for {
+	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err == nil && line[0] == '{' && !bytes.Contains(line, []byte(mention)):
+		case err != nil:
+			return err
+		}
+		mentioned := slices.ContainsFunc(mentions, func(part string) bool { return bytes.Contains(line, []byte(part)) })
+		if line[0] == '{' && !mentioned {
 			continue
 		}
-		var e auditv1.Event
-		if err == nil {
-			err = json.Unmarshal(line, &e)
-		}
-		if err != nil {
-			return fmt.Errorf("read the audit log: %w", err)
-		}
-		if e.ObjectRef != nil {
-			see(&e)
+		if err := see(n, line); err != nil {
+			return err
 		}
 	}
 }

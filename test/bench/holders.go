@@ -80,12 +80,12 @@ func (h *holders) isOwn(r *request) bool {
 // start starts the agents one after another, and returns when all hold their Leases.
 func (h *holders) start(ctx context.Context) {
 	step("starting %s agents", thousands(h.size.holders))
-	said := time.Now()
+	printed := time.Now()
 	for i := range h.size.holders {
 		next := time.Now().Add(startPause)
 		within(fmt.Sprintf("agent %d", i), func() { h.startOne(ctx, i) })
-		if time.Since(said) > progressInterval {
-			said = time.Now()
+		if time.Since(printed) > progressInterval {
+			printed = time.Now()
 			step("%d of %d agents were started", i+1, h.size.holders)
 		}
 		pause(ctx, time.Until(next))

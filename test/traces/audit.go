@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/auditlog"
 )
 
 const (
@@ -33,24 +31,11 @@ const (
 var changes = []string{"create", "update", "patch", "delete"}
 
 // concerned are parts of the lines that readAudit decodes.
-var concerned = [][]byte{[]byte(singletonSuffix + `"`), []byte(v1alpha1.LeaseSuffix + `"`), []byte(`"resource":"pods"`), []byte(`"resource":"nodes"`)}
+var concerned = []string{singletonSuffix + `"`, v1alpha1.LeaseSuffix + `"`, `"resource":"pods"`, `"resource":"nodes"`}
 
-// readAudit adds the events of an audit log to the trace. An incomplete last line is ignored: the API server may still be
-// writing it.
+// readAudit adds the events of an audit log to the trace.
 func (t *trace) readAudit(name string, log io.Reader) error {
-	lines := bufio.NewReaderSize(log, 1<<20)
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		isConcerned := slices.ContainsFunc(concerned, func(part []byte) bool { return bytes.Contains(line, part) })
-		if !isConcerned && line[0] == '{' {
-			continue
-		}
+	return auditlog.Lines(log, concerned, func(n int, line []byte) error {
 		var e auditv1.Event
 		at := place{name, n}
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -61,7 +46,8 @@ func (t *trace) readAudit(name string, log io.Reader) error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // isChange reports whether an event is a request that has changed an object.

@@ -209,7 +209,7 @@ func TestASlowAPIServerBlocksNoOtherPass(t *testing.T) {
 	if len(tried) != 1 || tried[0] != objectIn("slow", "other") {
 		t.Errorf("the objects that try again are %v, want slow/other", tried)
 	}
-	again := follow("slow", "db") // it is tried again
+	again := follow("slow", "db") // a retry
 	<-opening
 	w.Leave(objectIn("slow", "db"))
 	answer <- nil

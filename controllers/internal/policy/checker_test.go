@@ -177,18 +177,31 @@ func TestACheckerReportsChanges(t *testing.T) {
 	})
 }
 
+// newCheckerIfUsed returns a Checker of correct policies that checks them while they are used. Each read fails with the
+// error of a function.
+func newCheckerIfUsed(t *testing.T, read func() error) *Checker {
+	t.Helper()
+	checker, c := newChecker(t, func(map[string]*admissionv1.ValidatingAdmissionPolicy, map[string]*admissionv1.ValidatingAdmissionPolicyBinding) {
+	}, nil)
+	checker.IfUsed = true
+	checker.Live = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if err := read(); err != nil {
+			return err
+		}
+		return c.Get(ctx, key, into, options...)
+	}})
+	return checker
+}
+
 // TestPoliciesAreCheckedWhileTheyAreUsed counts the checks of a Checker that is limited to them.
 func TestPoliciesAreCheckedWhileTheyAreUsed(t *testing.T) {
 	var none *Checker
 	none.Use(types.NamespacedName{}, true)
-	checker, c := newChecker(t, func(map[string]*admissionv1.ValidatingAdmissionPolicy, map[string]*admissionv1.ValidatingAdmissionPolicyBinding) {
-	}, nil)
 	reads := 0
-	checker.Live = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	checker := newCheckerIfUsed(t, func() error {
 		reads++
-		return c.Get(ctx, key, into, options...)
-	}})
-	checker.IfUsed = true
+		return nil
+	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -230,16 +243,13 @@ func TestPoliciesAreCheckedWhileTheyAreUsed(t *testing.T) {
 
 // TestAProblemThatFirstFindsIsCheckedSoon lets the first check after an idle time fail.
 func TestAProblemThatFirstFindsIsCheckedSoon(t *testing.T) {
-	checker, c := newChecker(t, func(map[string]*admissionv1.ValidatingAdmissionPolicy, map[string]*admissionv1.ValidatingAdmissionPolicyBinding) {
-	}, nil)
 	fails := false
-	checker.Live = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	checker := newCheckerIfUsed(t, func() error {
 		if fails {
 			return context.DeadlineExceeded
 		}
-		return c.Get(ctx, key, into, options...)
-	}})
-	checker.IfUsed = true
+		return nil
+	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)

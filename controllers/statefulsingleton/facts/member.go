@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
@@ -86,8 +87,8 @@ func (m *Member) AtGate() bool {
 		return wait.State.Running != nil
 	}
 	running := 0
-	for _, name := range m.Program {
-		if s := statusOf(m.Pod.Status.ContainerStatuses, name); s != nil && s.State.Running != nil {
+	for _, s := range m.programStatuses() {
+		if s.State.Running != nil {
 			running++
 		}
 	}
@@ -96,8 +97,8 @@ func (m *Member) AtGate() bool {
 
 // RunsSince returns when the container of a leased pod has started; zero if it does not run.
 func (m *Member) RunsSince() time.Time {
-	for _, name := range m.Program {
-		if s := statusOf(m.Pod.Status.ContainerStatuses, name); s != nil && s.State.Running != nil {
+	for _, s := range m.programStatuses() {
+		if s.State.Running != nil {
 			return s.State.Running.StartedAt.Time
 		}
 	}
@@ -239,14 +240,11 @@ func (m *Member) CrashLooped() bool {
 	return m.Pod.Annotations[v1.AnnotationCrashLooped] == string(m.Pod.UID)
 }
 
-// exitFenced is the exit code of an agent that has ended the program, because its Lease was not renewed in time.
-const exitFenced = 125
-
 // isInBackOff reports whether the kubelet pauses before it restarts the program, which has ended by itself.
 func (m *Member) isInBackOff() bool {
 	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
 		last := s.LastTerminationState.Terminated
-		wasFenced := last != nil && last.ExitCode == exitFenced
+		wasFenced := last != nil && last.ExitCode == fencing.ExitFenced
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && !wasFenced
 	})
 }
