@@ -41,7 +41,7 @@ var (
 
 	// rooms are the packages of a kind, lowest first: each imports only packages of its kind
 	// that precede it.
-	rooms = []string{"application", "spec", "children", "facts", "observe", "record", "rules", "status", "webhooks"}
+	rooms = []string{"application", "spec", "children", "facts", "observe", "record", "rules", "status", "webhooks", "pass", "simulate"}
 	// recordReaders may import record in a kind that derives its facts from the record. The
 	// compiler rejects a kind whose record imports facts as well.
 	recordReaders = []string{"facts", "observe"}
