@@ -4,9 +4,15 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -25,14 +31,17 @@ func Disrupt(c *simulation.Cluster, pod *corev1.Pod, reason string) {
 	c.Delete(pod)
 }
 
-// Turn makes a node Ready or not ready, and creates it if it does not exist. The pods of a node that is
-// not ready do not change.
+// annotationFits is set on nodes that have all labels that a pod requires.
+const annotationFits = "simulation/fits"
+
+// Turn makes a node Ready or not ready, and creates it if it does not exist. A created node has all labels that
+// pods require. The pods of a node that is not ready do not change.
 func Turn(c *simulation.Cluster, name string, ready bool) {
 	status := corev1.ConditionTrue
 	if !ready {
 		status = corev1.ConditionUnknown
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationFits: "any"}}}
 	_ = c.Get(context.Background(), client.ObjectKey{Name: name}, node) // on an error, node is a new one
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(c.Now)}}
 	c.Put(node)
@@ -69,36 +78,35 @@ func next(c *simulation.Cluster, p *corev1.Pod) func() {
 			edit(c, p, change)
 		}
 	}
-	image := p.Spec.Containers[0].Image
 	switch {
-	case podstate.Scheduled(p) && !up(c, p.Spec.NodeName):
+	case podstate.Scheduled(p) && !up(c, p.Spec.NodeName), waitsForFinalizer(p):
 		return nil
 	case podstate.Terminating(p):
 		return func() {
 			c.Say("    %s is gone", p.Name)
-			c.Remove(p)
+			c.DeleteNow(p)
 		}
 	case !podstate.Scheduled(p):
 		switch _, said := podstate.UnschedulableSince(p); {
 		case len(c.Claims(p)) < mounts(p):
 			return nil // like the scheduler, wait for the claim
-		case freeNode(c) == "" && said:
+		case freeNode(c, p) == "" && said:
 			return nil
-		case freeNode(c) == "":
+		case freeNode(c, p) == "":
 			return step("finds no node", func(p *corev1.Pod) {
 				setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
 			})
 		}
 		return func() { // other pods may have been bound meanwhile
-			node := freeNode(c)
+			node := freeNode(c, p)
 			step("is bound to "+node, func(p *corev1.Pod) {
 				p.Spec.NodeName = node
 				setCondition(c, p, corev1.PodScheduled, corev1.ConditionTrue, "")
 			})()
 		}
-	case len(p.Status.ContainerStatuses) == 0 || p.Status.ContainerStatuses[0].Image != image:
-		return step("runs "+image, func(p *corev1.Pod) { run(c, p, image) })
-	case !podstate.Ready(p) && image != BadImage:
+	case len(outdated(p)) > 0:
+		return step("runs "+strings.Join(outdated(p), " and "), func(p *corev1.Pod) { run(c, p) })
+	case !podstate.Ready(p) && !hasBadImage(p):
 		return step("is Ready", func(p *corev1.Pod) { setCondition(c, p, corev1.PodReady, corev1.ConditionTrue, "") })
 	case p.Status.ObservedGeneration != p.Generation:
 		return step("is seen by its kubelet", func(p *corev1.Pod) { p.Status.ObservedGeneration = p.Generation })
@@ -106,25 +114,70 @@ func next(c *simulation.Cluster, p *corev1.Pod) func() {
 	return nil
 }
 
-// run starts or restarts the container with the given image. As in a real kubelet, Ready keeps its
-// status when the image changes, but not with a bad image.
-func run(c *simulation.Cluster, p *corev1.Pod, image string) {
-	status := corev1.ContainerStatus{Name: p.Spec.Containers[0].Name, Image: image}
-	if len(p.Status.ContainerStatuses) > 0 {
-		status.RestartCount = p.Status.ContainerStatuses[0].RestartCount + 1
-	} else {
+// waitsForFinalizer reports whether a pod has ended, and exists only because of its finalizers.
+func waitsForFinalizer(p *corev1.Pod) bool {
+	return podstate.Terminating(p) && len(p.Finalizers) > 0 && ptr.Deref(p.DeletionGracePeriodSeconds, 0) == 0
+}
+
+// outdated returns the images of the containers that do not run their image.
+func outdated(p *corev1.Pod) (images []string) {
+	for _, container := range p.Spec.Containers {
+		if status := statusOf(p, container.Name); status == nil || status.Image != container.Image {
+			images = append(images, container.Image)
+		}
+	}
+	return images
+}
+
+func statusOf(p *corev1.Pod, container string) *corev1.ContainerStatus {
+	for i := range p.Status.ContainerStatuses {
+		if p.Status.ContainerStatuses[i].Name == container {
+			return &p.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+func hasBadImage(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == BadImage })
+}
+
+// run starts the containers of a pod, or restarts those whose image has changed. As in a real kubelet, Ready
+// keeps its status when an image changes, but not with a bad image.
+func run(c *simulation.Cluster, p *corev1.Pod) {
+	if len(p.Status.ContainerStatuses) == 0 {
 		now := metav1.NewTime(c.Now)
 		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &now
 		setCondition(c, p, corev1.PodReady, corev1.ConditionFalse, "")
 	}
-	if image == BadImage {
+	if hasBadImage(p) {
 		setCondition(c, p, corev1.PodReady, corev1.ConditionFalse, "")
-		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
-	} else {
-		status.ImageID, status.ContainerID = "id-of-"+image, fmt.Sprintf("%s-%d", p.UID, status.RestartCount)
-		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.Now)}
 	}
-	p.Status.ContainerStatuses, p.Status.ObservedGeneration = []corev1.ContainerStatus{status}, p.Generation
+	for i, container := range p.Spec.Containers {
+		have := statusOf(p, container.Name)
+		if have == nil {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, started(c, p, i, 0))
+		} else if have.Image != container.Image {
+			*have = started(c, p, i, have.RestartCount+1)
+		}
+	}
+	p.Status.ObservedGeneration = p.Generation
+}
+
+// started returns the status of the ith container of a pod after it was started.
+func started(c *simulation.Cluster, p *corev1.Pod, i int, restarts int32) corev1.ContainerStatus {
+	container := p.Spec.Containers[i]
+	status := corev1.ContainerStatus{Name: container.Name, Image: container.Image, RestartCount: restarts}
+	if container.Image == BadImage {
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
+		return status
+	}
+	status.ImageID, status.ContainerID = "id-of-"+container.Image, fmt.Sprintf("%s-%d", p.UID, restarts)
+	if i > 0 {
+		status.ContainerID = fmt.Sprintf("%s-%s", status.ContainerID, container.Name)
+	}
+	status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.Now)}
+	return status
 }
 
 func setCondition(c *simulation.Cluster, p *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) {
@@ -170,22 +223,40 @@ func mounts(p *corev1.Pod) (n int) {
 
 func up(c *simulation.Cluster, name string) bool {
 	var node corev1.Node
-	return c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil && node.Status.Conditions[0].Status == corev1.ConditionTrue
+	return c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil && ready(&node)
 }
 
-// freeNode returns the Ready node with the fewest pods that is not cordoned.
-func freeNode(c *simulation.Cluster) (best string) {
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// freeNode returns the Ready node with the fewest pods that a pod can be bound to, or "".
+func freeNode(c *simulation.Cluster, p *corev1.Pod) (best string) {
 	load := map[string]int{}
 	for _, p := range Pods(c) {
 		load[p.Spec.NodeName]++
 	}
 	var nodes corev1.NodeList
 	_ = c.List(context.Background(), &nodes) // the fake never fails
-	for _, n := range nodes.Items {
-		free := up(c, n.Name) && !n.Spec.Unschedulable
-		if free && (best == "" || load[n.Name] < load[best]) {
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if accepts(n, p) && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}
 	return best
+}
+
+// accepts reports whether a pod can be bound to a node. It checks the state of the node, its taints, and node
+// affinity, but no resources, ports or affinity to pods.
+func accepts(n *corev1.Node, p *corev1.Pod) bool {
+	if !ready(n) || n.Spec.Unschedulable {
+		return false
+	}
+	fits, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
+	_, isTainted := scheduling.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations,
+		func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }, true)
+	return err == nil && (fits || n.Annotations[annotationFits] != "") && !isTainted
 }
