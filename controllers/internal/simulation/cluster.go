@@ -48,12 +48,13 @@ type Cluster struct {
 	Changed func(act *action.Action, was, is client.Object)
 
 	writes, versions, uids int
+	removed                map[types.UID]bool
 	act                    *action.Action
 }
 
 // New returns an empty cluster with the given time.
 func New(now time.Time) *Cluster {
-	return &Cluster{Objects: objects.Objects{All: map[objects.Key]client.Object{}}, Now: now}
+	return &Cluster{Objects: objects.Objects{All: map[objects.Key]client.Object{}}, Now: now, removed: map[types.UID]bool{}}
 }
 
 // Say adds a line to the story.
@@ -82,6 +83,7 @@ func (c *Cluster) Put(obj client.Object) {
 func (c *Cluster) Remove(obj client.Object) {
 	obj = c.All[objects.KeyOf(obj)]
 	delete(c.All, objects.KeyOf(obj))
+	c.removed[obj.GetUID()] = true
 	c.told(obj, nil)
 	for _, claim := range c.Claims(obj) {
 		if claim.DeletionTimestamp != nil && !c.mounted(claim) {

@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
+)
+
+// Loaded are the live objects that a plan starts from.
+type Loaded struct {
+	Objects []client.Object
+	// Unread has a sentence for each type that the user must not read, or that the cluster does not have.
+	Unread []string
+}
+
+// Load reads an object and what Kind.Reads lists. The object need not exist. It returns an error if a read
+// fails for another reason than missing permissions or a missing type.
+func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.NamespacedName) (Loaded, error) {
+	var l Loaded
+	object := kind.New()
+	switch err := c.Get(ctx, key, object); {
+	case err == nil:
+		l.Objects = append(l.Objects, object)
+	case !apierrors.IsNotFound(err):
+		return l, err
+	}
+	for _, listing := range kind.Reads(key) {
+		switch err := c.List(ctx, listing.List, listing.Options...); {
+		case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+			l.Unread = append(l.Unread, fmt.Sprintf("%s cannot be read, and the plan assumes that there are none: %v", objects.KindOf(listing.List), err))
+			continue
+		case err != nil:
+			return l, fmt.Errorf("list %s: %w", objects.KindOf(listing.List), err)
+		}
+		items, err := meta.ExtractList(listing.List)
+		if err != nil {
+			return l, fmt.Errorf("list %s: %w", objects.KindOf(listing.List), err)
+		}
+		for _, item := range items {
+			if one, isObject := item.(client.Object); isObject && objects.KeyOf(one) != objects.KeyOf(object) {
+				l.Objects = append(l.Objects, one)
+			}
+		}
+	}
+	return withNode(l), nil
+}
+
+// withNode adds a Node if no Ready one can be read, so that pods can be bound.
+func withNode(l Loaded) Loaded {
+	for _, object := range l.Objects {
+		if _, isNode := object.(*corev1.Node); isNode {
+			return l
+		}
+	}
+	names := map[string]bool{"node": true}
+	for _, object := range l.Objects {
+		if pod, isPod := object.(*corev1.Pod); isPod && pod.Spec.NodeName != "" {
+			names[pod.Spec.NodeName] = true
+		}
+	}
+	for name := range names {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		l.Objects = append(l.Objects, node)
+	}
+	return l
+}

@@ -1,0 +1,355 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
+)
+
+// leading are the roles that a Handover moves.
+var leading = []string{"primary", "holder"}
+
+// recorder records the steps in a simulated cluster.
+type recorder struct {
+	kind    simulation.Kind
+	key     types.NamespacedName
+	cluster *simulation.Cluster
+
+	last     client.Object // the object as it was last stored
+	steps    []Step
+	leaders  map[string]string // pods with a leading role, and that role
+	minReady int
+	claims   int // claims that existed at the beginning
+	pods     int // pods that existed at the beginning
+}
+
+// before is the state at the beginning of a recording.
+type before struct{ pods, claims int }
+
+// begin starts a recording.
+func (r *recorder) begin() before {
+	r.object()
+	r.steps, r.leaders = nil, r.leading()
+	r.minReady = r.ready()
+	return before{pods: len(r.members()), claims: r.countClaims()}
+}
+
+// end returns the steps since begin.
+func (r *recorder) end() []Step {
+	steps := number(slices.Clone(r.steps))
+	if steps == nil {
+		return []Step{}
+	}
+	return steps
+}
+
+// follow returns a function for Cluster.Changed that records, and then calls next.
+func (r *recorder) follow(next func(*action.Action, client.Object, client.Object)) func(*action.Action, client.Object, client.Object) {
+	return func(act *action.Action, was, is client.Object) {
+		r.record(act, was, is)
+		if next != nil {
+			next(act, was, is)
+		}
+	}
+}
+
+// record adds the steps that a change of one object begins or ends.
+func (r *recorder) record(act *action.Action, was, is client.Object) {
+	switch obj := either(was, is).(type) {
+	case *corev1.Pod:
+		if !r.kind.Owns(r.object(), obj) {
+			return
+		}
+		r.pod(act, as[*corev1.Pod](was), as[*corev1.Pod](is))
+		r.minReady = min(r.minReady, r.ready())
+	case *corev1.PersistentVolumeClaim:
+		r.created(act, was, is, CreateClaim, DeleteClaim)
+	case *appsv1.StatefulSet:
+		if r.controls(obj) {
+			r.created(act, was, is, CreateVersion, DeleteVersion)
+		}
+	case *batchv1.Job:
+		if runs(as[*batchv1.Job](is)) && !runs(as[*batchv1.Job](was)) {
+			r.add(act, Step{Action: RunJob, Name: obj.Name})
+		}
+	}
+	r.handovers(act)
+}
+
+// either returns the present state of an object, or its last one.
+func either(was, is client.Object) client.Object {
+	if is != nil {
+		return is
+	}
+	return was
+}
+
+// as returns an object as a type, or the zero value.
+func as[T client.Object](obj client.Object) T {
+	typed, _ := obj.(T)
+	return typed
+}
+
+func runs(job *batchv1.Job) bool { return job != nil && !ptr.Deref(job.Spec.Suspend, false) }
+
+// controls reports whether an object is a child of the object of the plan.
+func (r *recorder) controls(child client.Object) bool {
+	owner := r.object()
+	return owner != nil && metav1.IsControlledBy(child, owner)
+}
+
+// created adds a step for an object that is new, or that begins to be deleted.
+func (r *recorder) created(act *action.Action, was, is client.Object, create, remove Action) {
+	switch {
+	case was == nil:
+		r.add(act, Step{Action: create, Name: is.GetName()})
+	case was.GetDeletionTimestamp() == nil && (is == nil || is.GetDeletionTimestamp() != nil):
+		r.add(act, Step{Action: remove, Name: was.GetName()})
+	}
+}
+
+func (r *recorder) add(act *action.Action, step Step) {
+	step.at, step.Ready = r.cluster.Now, r.ready()
+	if act != nil {
+		step.Reason = act.Reason
+	}
+	r.steps = append(r.steps, step)
+}
+
+// pod records a change of a member.
+func (r *recorder) pod(act *action.Action, was, is *corev1.Pod) {
+	switch {
+	case was == nil:
+		r.podCreated(act, is)
+	case !podstate.Terminating(was) && (is == nil || podstate.Terminating(is)):
+		r.add(act, Step{Action: DeletePod, Name: was.Name, Role: r.kind.Role(r.object(), was), Node: was.Spec.NodeName,
+			Changes: contents(was), gone: is == nil})
+	case is == nil:
+		if deleted := r.deletion(was.Name); deleted != nil {
+			deleted.gone = true
+		}
+	default:
+		if changes := updates(was, is); len(changes) > 0 {
+			r.add(act, Step{Action: UpdatePod, Name: is.Name, Role: r.kind.Role(r.object(), is), Changes: changes})
+		}
+	}
+	if is != nil && podstate.Ready(is) && (was == nil || !podstate.Ready(was)) {
+		r.becameReady(is.Name)
+	}
+}
+
+// podCreated makes a deletion of a pod of the same name a recreation.
+func (r *recorder) podCreated(act *action.Action, pod *corev1.Pod) {
+	if deleted := r.deletion(pod.Name); deleted != nil && deleted.gone {
+		deleted.Action, deleted.Changes = RecreatePod, fieldsBetween(deleted.Changes, contents(pod))
+		return
+	}
+	r.add(act, Step{Action: CreatePod, Name: pod.Name})
+}
+
+// deletion returns the last step that deletes a pod of that name; nil if there is none.
+func (r *recorder) deletion(name string) *Step {
+	for i := len(r.steps) - 1; i >= 0; i-- {
+		if step := &r.steps[i]; step.Name == name && step.Action == DeletePod {
+			return step
+		}
+	}
+	return nil
+}
+
+// becameReady sets the number of Ready pods at the end of the step of a pod.
+func (r *recorder) becameReady(name string) {
+	for i := len(r.steps) - 1; i >= 0; i-- {
+		if r.steps[i].Name == name {
+			r.steps[i].Ready = r.ready()
+			return
+		}
+	}
+}
+
+// handovers adds a step if a leading role has moved.
+func (r *recorder) handovers(act *action.Action) {
+	now := r.leading()
+	if maps.Equal(now, r.leaders) {
+		return
+	}
+	lost, got := missingIn(r.leaders, now), missingIn(now, r.leaders)
+	roles := r.leaders
+	r.leaders = now
+	for _, pod := range lost {
+		step := Step{Action: Handover, Name: pod, Role: roles[pod]}
+		if begun := r.handover(func(s *Step) bool { return s.Name == "" && s.Role == step.Role && s.at.Equal(r.cluster.Now) }); begun != nil {
+			begun.Name = pod
+			continue
+		}
+		r.add(act, step)
+	}
+	for _, pod := range got {
+		if begun := r.handover(func(s *Step) bool { return s.To == "" && s.Role == now[pod] }); begun != nil {
+			begun.To = pod
+			continue
+		}
+		r.add(act, Step{Action: Handover, To: pod, Role: now[pod]})
+	}
+}
+
+// handover returns the first handover that meets a condition; nil if there is none.
+func (r *recorder) handover(meets func(*Step) bool) *Step {
+	for i := range r.steps {
+		if step := &r.steps[i]; step.Action == Handover && meets(step) {
+			return step
+		}
+	}
+	return nil
+}
+
+// missingIn returns the keys of all that others does not have, sorted.
+func missingIn(all, others map[string]string) (missing []string) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if others[key] != all[key] {
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}
+
+// leading returns the pods with a leading role.
+func (r *recorder) leading() map[string]string {
+	found := map[string]string{}
+	object := r.object()
+	for _, pod := range r.members() {
+		if role := r.kind.Role(object, pod); slices.Contains(leading, role) {
+			found[pod.Name] = role
+		}
+	}
+	return found
+}
+
+// object returns the object; its last state if it was deleted, and nil if it never existed.
+func (r *recorder) object() client.Object {
+	object := r.kind.New()
+	object.SetNamespace(r.key.Namespace)
+	object.SetName(r.key.Name)
+	if have := r.cluster.All[objects.KeyOf(object)]; have != nil {
+		r.last = have
+	}
+	return r.last
+}
+
+// members returns the pods of the object.
+func (r *recorder) members() (pods []*corev1.Pod) {
+	object := r.object()
+	if object == nil {
+		return nil
+	}
+	for _, obj := range r.cluster.All {
+		if pod, isPod := obj.(*corev1.Pod); isPod && r.kind.Owns(object, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// ready returns the number of Ready pods of the object.
+func (r *recorder) ready() (n int) {
+	for _, pod := range r.members() {
+		if podstate.Ready(pod) && !podstate.Terminating(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *recorder) countClaims() (n int) {
+	for _, obj := range r.cluster.All {
+		if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim {
+			n++
+		}
+	}
+	return n
+}
+
+// summary counts steps.
+func (r *recorder) summary(steps []Step, began before) Summary {
+	s := Summary{Members: began.pods, MinReady: r.minReady}
+	for _, step := range steps {
+		switch step.Action {
+		case CreatePod:
+			s.PodsCreated++
+		case DeletePod:
+			s.PodsDeleted++
+		case RecreatePod:
+			s.PodsRecreated++
+		case UpdatePod:
+			s.PodsUpdated++
+		case Handover:
+			s.Handovers++
+		case CreateClaim:
+			s.ClaimsCreated++
+		case DeleteClaim:
+			s.ClaimsDeleted++
+		}
+	}
+	s.ClaimsKept = r.countClaims() - s.ClaimsCreated
+	return s
+}
+
+// contents returns the images of a pod as fields without a previous value.
+func contents(pod *corev1.Pod) (fields []Field) {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		fields = append(fields, Field{Path: c.Name + ".image", To: c.Image})
+	}
+	return fields
+}
+
+// fieldsBetween returns the differences between the contents of two pods.
+func fieldsBetween(was, is []Field) (changed []Field) {
+	old := map[string]string{}
+	for _, f := range was {
+		old[f.Path] = f.To
+	}
+	for _, f := range is {
+		if old[f.Path] != f.To {
+			changed = append(changed, Field{Path: f.Path, From: old[f.Path], To: f.To})
+		}
+	}
+	return changed
+}
+
+// updates returns the fields of containers that were changed in place.
+func updates(was, is *corev1.Pod) (changed []Field) {
+	changed = fieldsBetween(contents(was), contents(is))
+	for i := range is.Spec.Containers {
+		if i >= len(was.Spec.Containers) {
+			return changed
+		}
+		from, to := was.Spec.Containers[i].Resources, is.Spec.Containers[i].Resources
+		if !apiequality.Semantic.DeepEqual(from, to) {
+			changed = append(changed, Field{Path: is.Spec.Containers[i].Name + ".resources", From: compact(from), To: compact(to)})
+		}
+	}
+	return changed
+}
+
+func compact(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}

@@ -1,0 +1,157 @@
+// Package eviction evicts pods in a simulated cluster, as far as their PodDisruptionBudgets allow it.
+package eviction
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+)
+
+// Refusal returns the error of the API server for an eviction, or "" if the eviction is allowed.
+func Refusal(c *simulation.Cluster, pod *corev1.Pod) string {
+	if podstate.Terminating(pod) || podstate.Ended(pod) || pod.Status.Phase == corev1.PodPending {
+		return ""
+	}
+	budgets := budgetsOf(c, pod)
+	switch len(budgets) {
+	case 0:
+		return ""
+	case 1:
+		budget := budgets[0]
+		if Allowed(c, budget) > 0 || mayGoUnready(budget, pod) {
+			return ""
+		}
+		return fmt.Sprintf("budget %s allows no disruption", budget.Name)
+	}
+	return fmt.Sprintf("budgets %s and %s select it, and the API server evicts no such pod", budgets[0].Name, budgets[1].Name)
+}
+
+// Evict evicts a pod if its budget allows it. It reports whether it did.
+func Evict(c *simulation.Cluster, pod *corev1.Pod) bool {
+	now := &corev1.Pod{}
+	for _, obj := range c.All {
+		if obj.GetUID() == pod.UID {
+			now, _ = obj.(*corev1.Pod)
+		}
+	}
+	if now == nil || now.UID == "" || podstate.Terminating(now) || Refusal(c, now) != "" {
+		return false
+	}
+	c.Say("    %s is evicted", pod.Name)
+	c.Delete(now)
+	return true
+}
+
+// mayGoUnready reports whether the budget lets a pod be evicted because the pod is not Ready. Without a policy,
+// it does so only if enough other pods are Ready, and then it allows disruptions or protects nothing.
+func mayGoUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	return !podstate.Ready(pod) && ptr.Deref(budget.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow
+}
+
+// budgetsOf returns the budgets that select a pod.
+func budgetsOf(c *simulation.Cluster, pod *corev1.Pod) (found []*policyv1.PodDisruptionBudget) {
+	for _, obj := range c.All {
+		budget, isBudget := obj.(*policyv1.PodDisruptionBudget)
+		if isBudget && budget.Namespace == pod.Namespace && selects(budget, pod) {
+			found = append(found, budget)
+		}
+	}
+	return found
+}
+
+func selects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// Allowed returns the number of disruptions that a budget allows, as the disruption controller computes it. It
+// can be negative.
+func Allowed(c *simulation.Cluster, budget *policyv1.PodDisruptionBudget) int {
+	healthy, pods := 0, []*corev1.Pod{}
+	for _, obj := range c.All {
+		pod, isPod := obj.(*corev1.Pod)
+		if !isPod || pod.Namespace != budget.Namespace || !selects(budget, pod) {
+			continue
+		}
+		pods = append(pods, pod)
+		if podstate.Ready(pod) && !podstate.Terminating(pod) {
+			healthy++
+		}
+	}
+	if least := budget.Spec.MinAvailable; least != nil {
+		if least.Type == intstr.Int {
+			return healthy - least.IntValue()
+		}
+		return healthy - scaled(least, expected(c, pods))
+	}
+	if most := budget.Spec.MaxUnavailable; most != nil {
+		count := expected(c, pods)
+		return healthy - max(0, count-scaled(most, count))
+	}
+	return 0
+}
+
+// scaled returns a number, or the percentage of a count, rounded up.
+func scaled(value *intstr.IntOrString, count int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, count, true)
+	if err != nil {
+		return count
+	}
+	return n
+}
+
+// expected returns the sum of spec.replicas of the controllers of pods. A pod without a known controller counts
+// as one.
+func expected(c *simulation.Cluster, pods []*corev1.Pod) (n int) {
+	controllers := map[types.UID]bool{}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil {
+			n++
+			continue
+		}
+		if controllers[owner.UID] {
+			continue
+		}
+		controllers[owner.UID] = true
+		n += replicas(c, owner.UID)
+	}
+	return n
+}
+
+func replicas(c *simulation.Cluster, uid types.UID) int {
+	for _, obj := range c.All {
+		if obj.GetUID() == uid {
+			return replicasOf(obj)
+		}
+	}
+	return 0
+}
+
+// replicasOf returns spec.replicas of any object with a scale subresource; the default is 1.
+func replicasOf(obj client.Object) int {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return 1
+	}
+	var read struct {
+		Spec struct {
+			Replicas *int `json:"replicas"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(text, &read) != nil {
+		return 1
+	}
+	return ptr.Deref(read.Spec.Replicas, 1)
+}
