@@ -59,6 +59,11 @@ var checkRows = []struct {
 	{"the list of all promises", "scorecard/promises/promises.go", `package promises; import _ "` + module + `scorecard/promises/one"`, checkPromiseImports, ""},
 
 	{"a command-line tool that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "may import apis, but not the operator"},
+	{"a command-line tool that imports the facade", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/plugin"`, checkCommandImports, ""},
+	{"a facade that imports a manager", "controllers/plugin/plugin.go", `package plugin; import _ "sigs.k8s.io/controller-runtime"`, checkManagerless, "must not depend on a manager"},
+	{"a file of the facade", "controllers/plugin/other.go", "package plugin", checkFileName, ""},
+	{"a simulation that imports stories of tests", "controllers/one/simulate/simulate.go", `package simulate; import _ "` + module + `controllers/internal/simtest"`, checkFixtureImports, "for tests only"},
+	{"stories of tests that import golden files", "controllers/internal/simtest/stories.go", `package simtest; import _ "` + module + `controllers/internal/golden"`, checkFixtureImports, ""},
 	{"a command-line tool that imports types and its own packages", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
 
 	{"an agent that imports the operator", "agent/main.go", `package main; import _ "` + module + `controllers/one"`, checkAgentImports, "independent of the operator"},

@@ -31,6 +31,9 @@ const (
 	promisesFolder   = "scorecard/promises/"
 	promisesKit      = "kit"
 	promisesOperator = "operator"
+
+	// facade has what command-line tools use of the operator.
+	facade = "plugin"
 )
 
 var (
@@ -47,8 +50,12 @@ var (
 	recordReaders = []string{"facts", "observe"}
 	// pureRooms compute without side effects, except reporterFile.
 	pureRooms = []string{"application", "spec", "children", "record", "facts", "rules", "status"}
-	// testRooms are packages of a kind for its tests.
-	testRooms = []string{"fixture"}
+	// testRooms are packages of a kind for its tests, and testPackages those of controllers/internal.
+	testRooms    = []string{"fixture"}
+	testPackages = []string{"internal/golden", "internal/simtest"}
+
+	// notKinds are the folders of controllers that belong to no kind. facade is what command-line tools use.
+	notKinds = []string{"internal", facade}
 
 	// managed are the packages of controllers/internal that add something to a manager.
 	managed = []string{"bounded", "enqueue", "follow", "livepods", "podexec/attach", "servingcert"}
@@ -79,7 +86,7 @@ func parse(name, text string) (source, error) {
 // kind splits a path into the folder of its kind and the rest.
 func (s source) kind() (folder, rest string, ok bool) {
 	parts := strings.SplitN(s.path, "/", 3)
-	if len(parts) < 3 || parts[0] != "controllers" || parts[1] == "internal" {
+	if len(parts) < 3 || parts[0] != "controllers" || slices.Contains(notKinds, parts[1]) {
 		return "", "", false
 	}
 	return parts[1], parts[2], true
@@ -108,7 +115,7 @@ func (s source) kinds() []string {
 	var found []string
 	for _, imported := range s.imports() {
 		rest, ours := strings.CutPrefix(imported, module+"controllers/")
-		if kind, _, _ := strings.Cut(rest, "/"); ours && kind != "internal" {
+		if kind, _, _ := strings.Cut(rest, "/"); ours && !slices.Contains(notKinds, kind) {
 			found = append(found, kind)
 		}
 	}
@@ -167,7 +174,8 @@ func (s source) room() (room, file string, ok bool) {
 // isForTests reports whether only tests use the code of a file.
 func (s source) isForTests() bool {
 	room, _, _ := s.room()
-	return strings.HasSuffix(s.path, "_test.go") || slices.Contains(testRooms, room)
+	shared := strings.TrimPrefix(path.Dir(s.path), "controllers/")
+	return strings.HasSuffix(s.path, "_test.go") || slices.Contains(testRooms, room) || slices.Contains(testPackages, shared)
 }
 
 // checkFixtureImports keeps the code of tests out of the operator.
@@ -178,7 +186,7 @@ func checkFixtureImports(s source) []string {
 	var faults []string
 	for _, imported := range s.imports() {
 		rest, ours := strings.CutPrefix(imported, module+"controllers/")
-		if ours && slices.Contains(testRooms, path.Base(rest)) {
+		if ours && (slices.Contains(testRooms, path.Base(rest)) || slices.Contains(testPackages, rest)) {
 			faults = append(faults, fmt.Sprintf("imports %s, which is for tests only", imported))
 		}
 	}
@@ -310,7 +318,7 @@ func checkManagerless(s source) []string {
 	folder := path.Dir(s.path)
 	shared, isShared := strings.CutPrefix(folder, "controllers/internal/")
 	room, _, inRoom := s.room()
-	decides := isShared && !slices.Contains(managed, shared) || inRoom && room != "webhooks"
+	decides := isShared && !slices.Contains(managed, shared) || inRoom && room != "webhooks" || folder == "controllers/"+facade
 	if !decides || strings.HasSuffix(s.path, "_test.go") {
 		return nil
 	}
@@ -339,12 +347,12 @@ func checkAPIImports(s source) []string {
 }
 
 // checkCommandImports keeps command line programs independent of the operator: they use only the
-// API of an object, and what fills its fields.
+// API of an object, what fills its fields, and the facade.
 func checkCommandImports(s source) []string {
 	return s.importsBut("cmd/", func(imported string) bool {
 		rest, ours := strings.CutPrefix(imported, module)
 		fills := strings.HasPrefix(rest, "controllers/") && path.Base(rest) == "application"
-		return !ours || fills || strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
+		return !ours || fills || rest == "controllers/"+facade || strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
 	}, "a command-line tool may import apis, but not the operator")
 }
 

@@ -12,11 +12,13 @@ import (
 // same folder.
 const minTested = 85
 
-// isTestable reports whether a file is code of a kind that users run.
+// isTestable reports whether a file is code of a kind that the operator runs. All stories and random orders of a kind
+// run its simulation.
 func (s source) isTestable() bool {
+	room, _, _ := s.room()
 	_, _, isKind := s.kind()
 	name := path.Base(s.path)
-	return isKind && !s.isForTests() && name != "doc.go" && !strings.HasPrefix(name, "zz_generated")
+	return isKind && room != "simulate" && !s.isForTests() && name != "doc.go" && !strings.HasPrefix(name, "zz_generated")
 }
 
 // untested returns the kinds of which too few files have a test file of their name.
