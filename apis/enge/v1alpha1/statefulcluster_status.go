@@ -95,12 +95,39 @@ type StatefulClusterStatus struct {
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Claims on record",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Claims []RecordedClaim `json:"claims,omitempty"`
+	// Decisions are the last decisions of the operator about this object, the newest last: at most 20,
+	// and 4 KiB of JSON. They are written only together with another change of the status. Events
+	// have more detail, but expire after an hour.
+	// +optional
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last decisions",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Decisions []Decision `json:"decisions,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Decision is a decision of the operator. Decisions with the same reason and message are one entry.
+type Decision struct {
+	// Time of the decision, or of the last one if it was repeated.
+	Time metav1.Time `json:"time"`
+	// Reason is that of the event.
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// Message is the first 128 bytes of the text of the event.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Message string `json:"message,omitempty"`
+	// Warning is true if the event is a warning.
+	// +optional
+	Warning bool `json:"warning,omitempty"`
+	// Count is how often the decision was made. It is absent for a single one.
+	// +optional
+	Count int32 `json:"count,omitempty"`
 }
 
 // LostMember is a member that was lost.

@@ -173,7 +173,7 @@ func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
 			a.cannot(base+": events", err)
 			continue
 		}
-		a.yaml(base+".why.yaml", decisions)
+		a.yaml(base+".why.yaml", snapshot.WithRecorded(decisions, s.Object))
 	}
 }
 

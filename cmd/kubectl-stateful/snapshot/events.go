@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Decision is an action or a finding about an object, from its events.
+// Decision is an action or a finding about an object, from its events or its status.
 type Decision struct {
 	Type    string    `json:"type"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
-	First   time.Time `json:"firstSeen"`
+	First   time.Time `json:"firstSeen,omitzero"` // zero if it is unknown
 	Last    time.Time `json:"lastSeen"`
 	Count   int32     `json:"count"`
 	By      string    `json:"by,omitempty"`
@@ -38,13 +38,16 @@ func Decisions(ctx context.Context, c client.Reader, object client.Object) ([]De
 	for i := range events.Items {
 		decisions = merge(decisions, decisionOf(&events.Items[i]))
 	}
-	slices.SortStableFunc(decisions, func(a, b Decision) int {
-		if order := a.Last.Compare(b.Last); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Message, b.Message)
-	})
+	slices.SortStableFunc(decisions, byTime)
 	return decisions, nil
+}
+
+// byTime compares the times of two decisions, the older first.
+func byTime(a, b Decision) int {
+	if order := a.Last.Compare(b.Last); order != 0 {
+		return order
+	}
+	return strings.Compare(a.Message, b.Message)
 }
 
 // merge adds a decision, or increases the count of the same one.

@@ -10,6 +10,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
@@ -17,8 +18,10 @@ import (
 // Remembered is the state that this process keeps for one object between passes. It may be lost,
 // because it can be determined again.
 type Remembered struct {
-	Refusal    memory.Refusal
-	Undone     undone.Memory
+	Refusal memory.Refusal
+	Undone  undone.Memory
+	// Decisions are those that the status does not have yet.
+	Decisions  decisions.Buffer
 	whyMissing whyMissing
 	causes     causes.Known
 	// jobsMissing maps the UID of each missing recorded Job to the time when it was first missing.

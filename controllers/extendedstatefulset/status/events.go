@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -75,7 +77,10 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 // changed in the meantime.
 func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Plan) (bool, error) {
 	key := client.ObjectKeyFromObject(f.Set)
-	steps := StatusPatch(f, p)
+	// The decisions of earlier passes, and those that this write records. The latter are sent after it.
+	earlier, news := &r.Reader.Of(f.Set).Decisions, &decisions.Pending{Now: f.Now}
+	Announce(news, f)
+	steps := StatusPatch(f, p, slices.Concat(earlier.Of(f.Set.UID), news.Decisions())...)
 	gauge(key, f.Record)
 	outcomes := r.Runner.Run(ctx, key, steps)
 	if len(outcomes) == 0 {
@@ -83,7 +88,11 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	}
 	err := outcomes[0].Err
 	if err == nil {
-		r.Announce(f)
+		earlier.Clear()
+		for _, step := range StepsOf(&f.Set.Status, f.Record) {
+			upgradesTotal.WithLabelValues(step.label).Inc()
+		}
+		news.Send(r.Events)
 	}
 	if report.Judge(err) == report.Overtaken {
 		return false, nil
@@ -91,14 +100,15 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	return err == nil, err
 }
 
-// StatusPatch returns the patch of a status that differs; nil if it does not.
-func StatusPatch(f *facts.Facts, p *rules.Plan) action.Steps {
+// StatusPatch returns the patch of a status that differs, with new decisions; nil if it does not differ.
+func StatusPatch(f *facts.Facts, p *rules.Plan, news ...decisions.Decision) action.Steps {
 	status := Summarize(f, p)
 	if apiequality.Semantic.DeepEqual(f.Set.Status, status) {
 		return nil
 	}
 	set := f.Set.DeepCopy()
 	set.Status = status
+	set.Status.Decisions = decisions.Append(status.Decisions, news...)
 	return action.Steps{{{{
 		Verb:   action.PatchStatus,
 		Object: set,
@@ -109,11 +119,10 @@ func StatusPatch(f *facts.Facts, p *rules.Plan) action.Steps {
 	}}}}
 }
 
-// event records an event of the set. about is a related object, or nil.
+// event records an event of the set, and keeps it for the next status write. about is a related object, or
+// nil.
 func (r *Reporter) event(f *facts.Facts, about client.Object, kind, reason, act, format string, args ...any) {
-	if r.Events != nil {
-		r.Events.Eventf(f.Set, about, kind, reason, act, format, args...)
-	}
+	r.Reader.Of(f.Set).Decisions.Recorder(r.Events, f.Now).Eventf(f.Set, about, kind, reason, act, format, args...)
 }
 
 // writeEvent has the type, the action and the text of an event.
@@ -161,11 +170,10 @@ func (r *Reporter) emit(f *facts.Facts, o *action.Outcome) {
 	r.event(f, related, event.kind, o.Reason, event.verb, event.text, name)
 }
 
-// Announce records events and metrics for the steps that the record has taken.
-func (r *Reporter) Announce(f *facts.Facts) {
+// Announce records events for the steps that the record has taken.
+func Announce(to events.EventRecorder, f *facts.Facts) {
 	for _, step := range StepsOf(&f.Set.Status, f.Record) {
-		upgradesTotal.WithLabelValues(step.label).Inc()
-		r.event(f, nil, step.kind, step.Reason, "Upgrade", "%s", step.Text)
+		to.Eventf(f.Set, nil, step.kind, step.Reason, "Upgrade", "%s", step.Text)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := fixture.Plain()
 			set.Status = row.was
-			(&status.Reporter{Events: recorder}).Announce(&facts.Facts{World: &facts.World{Set: set}, Record: &row.now})
+			status.Announce(recorder, &facts.Facts{World: &facts.World{Set: set}, Record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {

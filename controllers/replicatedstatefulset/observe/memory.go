@@ -108,6 +108,9 @@ func (r *Reader) Remember(w *facts.World, o *action.Outcome) {
 	}
 }
 
+// ForgetPatches forgets when the children of a set were patched. The next patches then wait for no earlier ones.
+func (r *Reader) ForgetPatches(set *v1alpha1.ReplicatedStatefulSet) { clear(r.MemoryOf(set).mended) }
+
 // Look notes the changes of a pod and the new command results in the memory, and copies the memory
 // into the member. recorded is status.unanswered of the object.
 func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Time) {

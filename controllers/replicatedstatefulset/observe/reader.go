@@ -13,6 +13,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
@@ -89,6 +90,7 @@ type Remembered struct {
 	Refused                 memory.Refusal
 	mended                  map[string]time.Time // time of the last patch of each child, by ChildKey
 	Undone                  undone.Memory
+	Decisions               decisions.Buffer
 	closedAt                string // AnnotationClosedAt of the budget, if this process closed it last
 	requested               string // member that the switchover annotation names
 	requestedAt             time.Time

@@ -17,6 +17,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -95,12 +96,18 @@ func (r *Reporter) writeStatus(ctx context.Context, p *rules.Plan) error {
 	if apiequality.Semantic.DeepEqual(w.Set.Status, status) {
 		return nil
 	}
+	// The decisions of earlier passes, and those that this write shows. The latter are sent after it.
+	earlier, news := &r.Reader.MemoryOf(w.Set).Decisions, &decisions.Pending{Now: w.Now}
+	announce(news, w, &status)
 	set := w.Set.DeepCopy()
 	set.Status = status
+	set.Status.Decisions = decisions.Append(status.Decisions, slices.Concat(earlier.Of(w.Set.UID), news.Decisions())...)
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.Set, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
-			r.announce(w, &status)
+			earlier.Clear()
+			count(&w.Set.Status, &status)
+			news.Send(r.Events)
 		case report.Ending, report.Failed:
 			return o.Err
 		}
@@ -108,11 +115,9 @@ func (r *Reporter) writeStatus(ctx context.Context, p *rules.Plan) error {
 	return nil
 }
 
-// event emits an event of a set. about is a related object, or nil.
+// event emits an event of a set, and keeps it for the next status write. about is a related object, or nil.
 func (r *Reporter) event(w *facts.World, about client.Object, kind, reason, act, format string, args ...any) {
-	if r.Events != nil {
-		r.Events.Eventf(w.Set, about, kind, reason, act, format, args...)
-	}
+	r.Reader.MemoryOf(w.Set).Decisions.Recorder(r.Events, w.Now).Eventf(w.Set, about, kind, reason, act, format, args...)
 }
 
 // Emit writes an event for each action that is relevant to users.
@@ -175,19 +180,23 @@ func (r *Reporter) emitDeletion(w *facts.World, o *action.Outcome) {
 	r.event(w, o.Object, kind, reason, "Delete", "recreating pod %s: %s", o.Object.GetName(), o.Detail)
 }
 
-// announce emits events for changes of the status.
-func (r *Reporter) announce(w *facts.World, now *v1alpha1.ReplicatedStatefulSetStatus) {
-	was := &w.Set.Status
+// count counts changes of the status in the metrics.
+func count(was, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	if was.ObservedGeneration != now.ObservedGeneration {
 		modifiedTotal.Inc()
 	}
 	if now.Phase == v1alpha1.PhaseFailed && was.Phase != now.Phase {
 		failedTotal.Inc()
 	}
+}
+
+// announce emits events for changes of the status.
+func announce(to events.EventRecorder, w *facts.World, now *v1alpha1.ReplicatedStatefulSetStatus) {
+	was := &w.Set.Status
 	emit := func(have, had []string, kind, reason, text string) {
 		for _, name := range have {
 			if !slices.Contains(had, name) {
-				r.event(w, nil, kind, reason, "Observe", text, name)
+				to.Eventf(w.Set, nil, kind, reason, "Observe", text, name)
 			}
 		}
 	}
@@ -201,18 +210,18 @@ func (r *Reporter) announce(w *facts.World, now *v1alpha1.ReplicatedStatefulSetS
 	emit(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
 	emit(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is no longer primary")
 	emit(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
-	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionDraining)
-	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionMaintenance)
+	announceNoSuccessor(to, w, now, v1alpha1.ConditionDraining)
+	announceNoSuccessor(to, w, now, v1alpha1.ConditionMaintenance)
 }
 
 // announceNoSuccessor emits an event when the condition's reason becomes NoSuccessor: a primary
 // cannot leave its Node, or cannot be parked.
-func (r *Reporter) announceNoSuccessor(w *facts.World, was, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
+func announceNoSuccessor(to events.EventRecorder, w *facts.World, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, condition), metav1.Condition{})
 	}
-	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(was).Reason != c.Reason {
-		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)
+	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(&w.Set.Status).Reason != c.Reason {
+		to.Eventf(w.Set, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)
 	}
 }
 

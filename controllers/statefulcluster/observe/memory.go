@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
@@ -29,6 +30,8 @@ type Remembered struct {
 	lastLive       time.Time
 	// Written is the time of the last status write.
 	Written time.Time
+	// Decisions are those that the status does not have yet.
+	Decisions decisions.Buffer
 
 	// The next fields are copied into the world, where they are described.
 

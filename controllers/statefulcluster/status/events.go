@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -42,9 +43,10 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 	memory := r.Reader.Of(f.Set)
 	err := memory.Learn(f, p.GivenUp, outcomes)
 	done := Results{Outcomes: outcomes, Refused: maps.Clone(memory.Refused)}
-	r.EmitActs(f.Set, done)
+	to := memory.Decisions.Recorder(r.Events, f.Now)
+	EmitActs(to, f.Set, done)
 	for _, o := range memory.Undone.Learn(outcomes, f.Now) {
-		r.Events.Eventf(f.Set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
+		to.Eventf(f.Set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
 	}
 	f.Undone = memory.Undone.Held(f.Set.Generation, f.Now)
 	status := Summarize(f, p, done)
@@ -53,10 +55,7 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 	for _, refused := range done.Refused {
 		due = report.Sooner(due, refused.Until.Sub(f.Now))
 	}
-	wrote, later, statusErr := r.writeStatus(ctx, f, status, done)
-	if wrote {
-		r.EmitNews(f, p)
-	}
+	later, statusErr := r.writeStatus(ctx, f, p, status, done)
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
 	}
@@ -69,40 +68,44 @@ func (r *Reporter) Report(ctx context.Context, f *facts.Facts, p *rules.Plan, ou
 	return report.Wait(later).Later()
 }
 
-// writeStatus patches the status if it differs, and reports whether it did. A change that later
-// passes do not rely on is delayed by at most StatusInterval if the pass made other writes, or if
-// the status was written recently.
-func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, status v1alpha1.StatefulClusterStatus, done Results) (wrote bool, later time.Duration, err error) {
+// writeStatus patches the status if it differs, and then emits the events of EmitNews. A change that
+// later passes do not rely on is delayed by at most StatusInterval if the pass made other writes, or
+// if the status was written recently. later is the delay.
+func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Plan, status v1alpha1.StatefulClusterStatus, done Results) (later time.Duration, err error) {
 	base := f.Set
 	for _, o := range done.effective(action.PatchStatus) {
 		base = o.Answer.(*v1alpha1.StatefulCluster)
 	}
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
-		return false, 0, nil
+		return 0, nil
 	}
 	memory := r.Reader.Of(f.Set)
 	if !changesRecord(&base.Status, &status) {
 		if len(done.Outcomes) > 0 && len(done.Refused) == 0 {
-			return false, spec.StatusInterval, nil
+			return spec.StatusInterval, nil
 		}
 		if since := f.Now.Sub(memory.Written); base.Status.ObservedGeneration == status.ObservedGeneration && since < spec.StatusInterval {
-			return false, spec.StatusInterval - since, nil
+			return spec.StatusInterval - since, nil
 		}
 	}
 	memory.Written = f.Now
+	news := &decisions.Pending{Now: f.Now}
+	EmitNews(news, f, p)
 	set := base.DeepCopy()
 	set.Status = status
+	set.Status.Decisions = decisions.Append(base.Status.Decisions, slices.Concat(memory.Decisions.Of(f.Set.UID), news.Decisions())...)
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
 		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
 		if apierrors.IsConflict(o.Err) {
-			return false, spec.StatusInterval, nil // changed since it was read, so its watch event will arrive
+			return spec.StatusInterval, nil // changed since it was read, so its watch event will arrive
 		}
 		if o.Err != nil {
-			return false, 0, client.IgnoreNotFound(o.Err)
+			return 0, client.IgnoreNotFound(o.Err)
 		}
-		wrote = true
+		memory.Decisions.Clear()
+		news.Send(r.Events)
 	}
-	return wrote, 0, nil
+	return 0, nil
 }
 
 // changesRecord reports whether two statuses differ in the fields that later passes rely on.
@@ -127,7 +130,7 @@ const namesInEvent = 10
 // EmitActs emits events for the writes of the pass, one for each kind of act and 10 members.
 // Kubernetes aggregates events that differ only in their text, so each event is related to the
 // first pod that it names.
-func (r *Reporter) EmitActs(set *v1alpha1.StatefulCluster, done Results) {
+func EmitActs(to events.EventRecorder, set *v1alpha1.StatefulCluster, done Results) {
 	for _, a := range actsOf(done.Outcomes) {
 		kind := corev1.EventTypeNormal
 		if a.event == v1alpha1.EventMemberLost || a.event == v1alpha1.EventForeignPod {
@@ -137,22 +140,22 @@ func (r *Reporter) EmitActs(set *v1alpha1.StatefulCluster, done Results) {
 		if len(a.names) == 1 && a.detail != "" {
 			note += "; " + a.detail
 		}
-		r.Events.Eventf(set, a.first, kind, a.event, a.reason, "%s", excerpt.Message(note))
+		to.Eventf(set, a.first, kind, a.event, a.reason, "%s", excerpt.Message(note))
 	}
 	if o, refused := done.firstRefusal(); refused {
-		r.Events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", excerpt.Message(o.Err.Error()))
+		to.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", excerpt.Message(o.Err.Error()))
 	}
 }
 
-// EmitNews emits events for what the status reports for the first time. It is called after the
-// status write, because a pass whose status write fails is retried and would emit them again.
-func (r *Reporter) EmitNews(f *facts.Facts, p *rules.Plan) {
+// EmitNews emits events for facts that the status reports for the first time. They are sent after the
+// status write, because a pass whose status write fails is retried and would send them again.
+func EmitNews(to events.EventRecorder, f *facts.Facts, p *rules.Plan) {
 	if f.Served() {
-		r.emitLosses(f)
+		emitLosses(to, f)
 	}
 	if len(p.Held) > 0 && !heldBefore(f.Set) {
 		first := slices.IndexFunc(f.Members, func(m *facts.Member) bool { return m.Name() == p.Held[0] })
-		r.Events.Eventf(f.Set, f.Members[first].Pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+		to.Eventf(f.Set, f.Members[first].Pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
 			"pending replacement, limited by replacement.maxConcurrent: %s", facts.SomeOf(p.Held))
 	}
 }
@@ -165,9 +168,9 @@ func heldBefore(set *v1alpha1.StatefulCluster) bool {
 }
 
 // emitLosses emits events for the members whose pods were deleted by others.
-func (r *Reporter) emitLosses(f *facts.Facts) {
+func emitLosses(to events.EventRecorder, f *facts.Facts) {
 	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
-		r.Events.Eventf(f.Set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
+		to.Eventf(f.Set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
 			"%s: %s; will not come back, and will be replaced under another name", reason, strings.Join(names, ", "))
 	}
 	for reason, members := range newDepartures(f) {

@@ -58,9 +58,8 @@ func emitted(w *facts.World, err error) []string {
 			}
 		}
 	}
-	r := &status.Reporter{Events: &told}
-	r.EmitActs(w.Set, status.Results{Outcomes: outcomes, Refused: w.Refused})
-	r.EmitNews(f, &p)
+	status.EmitActs(&told, w.Set, status.Results{Outcomes: outcomes, Refused: w.Refused})
+	status.EmitNews(&told, f, &p)
 	slices.Sort(told)
 	return told
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/causes"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leasewatch"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -36,6 +37,8 @@ type Remembered struct {
 	Refused memory.Refusal
 	// Undone are the writes that an admission webhook or policy reverted.
 	Undone undone.Memory
+	// Decisions are those that the status does not have yet.
+	Decisions decisions.Buffer
 	// Orphans is the number of searches for pods of the deleted object.
 	Orphans int
 	// looks is the number of searches for refused owners, and due the time of the next one.

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +15,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decisions"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
@@ -38,7 +40,7 @@ func (r *Reporter) Report(ctx context.Context, key types.NamespacedName, f *fact
 	memory := r.Reader.Of(key)
 	memory.Refused.Learn(failed)
 	f.Refused = memory.Refused.Text()
-	r.emit(f.Object, outcomes)
+	r.emit(f, outcomes)
 	r.learnUndone(memory, f, outcomes)
 	if f.Object == nil {
 		return r.afterDeletion(ctx, key, len(p.Steps) == 0 && len(f.Waiting) == 0, failed)
@@ -62,7 +64,7 @@ func (r *Reporter) learnUndone(memory *observe.Remembered, f *facts.Facts, outco
 		return
 	}
 	for _, o := range news {
-		r.warn(f, o.Object, v1.EventWriteUndone, "Write", undone.About(o))
+		warn(memory.Decisions.Recorder(r.Events, f.Now), f, o.Object, v1.EventWriteUndone, "Write", undone.About(o))
 	}
 	f.Undone = memory.Undone.Held(f.Object.Generation, f.Now)
 }
@@ -114,11 +116,17 @@ func (r *Reporter) writeStatus(ctx context.Context, key types.NamespacedName, f 
 	status.StatusTimestamp = &now
 	object := f.Object.DeepCopy()
 	object.Status = status
+	// The decisions of earlier passes, and those that this write shows. The latter are sent after it.
+	earlier, news := &r.Reader.Of(key).Decisions, &decisions.Pending{Now: f.Now}
+	announce(news, f, &status)
+	object.Status.Decisions = decisions.Append(status.Decisions, slices.Concat(earlier.Of(object.UID), news.Decisions())...)
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
 		{Verb: action.PatchStatus, Object: object, From: f.Object, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
-			r.announce(f, &status)
+			earlier.Clear()
+			measure(f, &status)
+			news.Send(r.Events)
 		case report.Ending, report.Failed:
 			return o.Err
 		}
@@ -126,14 +134,28 @@ func (r *Reporter) writeStatus(ctx context.Context, key types.NamespacedName, f 
 	return nil
 }
 
-// announce emits events and metrics for changes of the status.
-func (r *Reporter) announce(f *facts.Facts, status *v1.StatefulSingletonStatus) {
+// announce emits events for changes of the status.
+func announce(to events.EventRecorder, f *facts.Facts, status *v1.StatefulSingletonStatus) {
 	before := &f.Object.Status
-	r.announceUnmanaged(f, before, status)
-	r.announceTimeout(f, before)
-	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonWriteRefused && degradedReason(before) != is.Reason {
-		r.warn(f, nil, v1.EventWriteRefused, "Write", is.Message)
+	announceUnmanaged(to, f, before, status)
+	if exceedsNow(f) {
+		var first client.Object
+		if f.Active != nil {
+			first = f.Active.Pod
+		}
+		warn(to, f, first, v1.EventTransitionTimeout, "Handover", lateText(f))
 	}
+	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonWriteRefused && degradedReason(before) != is.Reason {
+		warn(to, f, nil, v1.EventWriteRefused, "Write", is.Message)
+	}
+}
+
+// measure updates the metrics of handovers.
+func measure(f *facts.Facts, status *v1.StatefulSingletonStatus) {
+	if exceedsNow(f) {
+		timeoutsTotal.Inc()
+	}
+	before := &f.Object.Status
 	if before.TransitionTimestamp == nil || status.TransitionTimestamp != nil {
 		return
 	}
@@ -144,30 +166,23 @@ func (r *Reporter) announce(f *facts.Facts, status *v1.StatefulSingletonStatus) 
 
 // announceUnmanaged emits an event if several programs may be running, or else if a pod has
 // no gate.
-func (r *Reporter) announceUnmanaged(f *facts.Facts, before, status *v1.StatefulSingletonStatus) {
+func announceUnmanaged(to events.EventRecorder, f *facts.Facts, before, status *v1.StatefulSingletonStatus) {
 	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonSeveralRunning {
 		if degradedReason(before) != is.Reason {
-			r.warn(f, nil, v1.EventSeveralRunning, "Look", is.Message)
+			warn(to, f, nil, v1.EventSeveralRunning, "Look", is.Message)
 		}
 		return
 	}
 	found := meta.FindStatusCondition(status.Conditions, v1.ConditionUnmanagedPod)
 	if found.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before.Conditions, v1.ConditionUnmanagedPod) {
-		r.warn(f, nil, v1.EventUnmanagedPod, "Look", found.Message)
+		warn(to, f, nil, v1.EventUnmanagedPod, "Look", found.Message)
 	}
 }
 
-// announceTimeout emits one event for a handover that exceeds spec.maxTransitionTime.
-func (r *Reporter) announceTimeout(f *facts.Facts, before *v1.StatefulSingletonStatus) {
-	if !f.Late || f.Several() || timeoutReported(before) {
-		return
-	}
-	timeoutsTotal.Inc()
-	var first client.Object
-	if f.Active != nil {
-		first = f.Active.Pod
-	}
-	r.warn(f, first, v1.EventTransitionTimeout, "Handover", lateText(f))
+// exceedsNow reports whether a handover exceeds spec.maxTransitionTime, and the status does not report it
+// yet.
+func exceedsNow(f *facts.Facts) bool {
+	return f.Late && !f.Several() && !timeoutReported(&f.Object.Status)
 }
 
 // timeoutReported reports whether a status already reports a handover that exceeds
@@ -189,21 +204,22 @@ func degradedReason(s *v1.StatefulSingletonStatus) string {
 }
 
 // warn emits a Warning event for the object. about may be nil.
-func (r *Reporter) warn(f *facts.Facts, about client.Object, reason, doing, note string) {
-	r.Events.Eventf(f.Object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
+func warn(to events.EventRecorder, f *facts.Facts, about client.Object, reason, doing, note string) {
+	to.Eventf(f.Object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
 }
 
 // emit emits an event for each successful action that matters to users.
-func (r *Reporter) emit(object *v1.StatefulSingleton, outcomes []action.Outcome) {
-	if object == nil {
+func (r *Reporter) emit(f *facts.Facts, outcomes []action.Outcome) {
+	if f.Object == nil {
 		return
 	}
+	to := r.Reader.Of(client.ObjectKeyFromObject(f.Object)).Decisions.Recorder(r.Events, f.Now)
 	for _, o := range outcomes {
 		if o.Err != nil {
 			continue
 		}
 		if reason, doing, note := EventOf(o); reason != "" {
-			r.Events.Eventf(object, o.Object, corev1.EventTypeNormal, reason, doing, "%s", note)
+			to.Eventf(f.Object, o.Object, corev1.EventTypeNormal, reason, doing, "%s", note)
 		}
 	}
 }
