@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,30 +23,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/pass"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/status"
 )
-
-// Reconciler reconciles StatefulClusters.
-type Reconciler struct {
-	reader   *observe.Reader
-	reporter *status.Reporter
-	// runner performs all writes.
-	runner action.Writer
-	// tracker tracks writes that the cache does not show yet.
-	tracker *consistency.Tracker
-}
 
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/status,verbs=patch,roleName=statefulcluster-role
@@ -60,98 +46,6 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulcluster-role
-
-// Reconcile runs one pass for a StatefulCluster.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return r.pass().Run(ctx, req.NamespacedName).Result()
-}
-
-// considered is the result of consider: the facts that were read, and the plan that was decided.
-type considered struct {
-	facts *facts.Facts
-	plan  rules.Plan
-}
-
-// pass returns the steps of a pass of this kind.
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
-	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
-		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
-		New:    func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
-		Unread: func(set *v1alpha1.StatefulCluster) bool { return spec.UnreadParts(set).Any() },
-		Refuse: func(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
-			return reportUnread(ctx, r.runner, set)
-		},
-		Decide:  r.consider,
-		Recheck: r.wantsLive,
-		Size:    func(c considered) (int, any) { return len(c.facts.Members), &c.facts.Set.Spec.Template },
-		Act:     r.act,
-		Deleted: r.afterDeletion,
-	}
-}
-
-// slimSet is a cache transform that drops the spec of a set that is too large to be cached.
-func slimSet(obj any) (any, error) {
-	set, ok := obj.(*v1alpha1.StatefulCluster)
-	if !ok {
-		return obj, nil
-	}
-	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
-		set.Spec = v1alpha1.StatefulClusterSpec{Problem: problem}
-	}
-	return set, nil
-}
-
-// reportUnread reports in the status why a set cannot be read.
-func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.StatefulCluster) report.Outcome {
-	next := set.DeepCopy()
-	next.Status.ObservedGeneration = set.Generation
-	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
-}
-
-// consider reads the state of a set from a view, and decides.
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
-	w, err := r.reader.Observe(ctx, set, from)
-	if err != nil {
-		return considered{}, err
-	}
-	f := facts.Derive(w)
-	return considered{f, rules.Decide(f)}, nil
-}
-
-// wantsLive reports whether to read the state from the API server, and decide again, before the plan is
-// carried out.
-func (r *Reconciler) wantsLive(c considered) bool {
-	return c.plan.WantsLive() || r.reader.Of(c.facts.Set).WantsLive(c.facts.Set, c.facts.Now)
-}
-
-// act carries out the plan, and reports the results.
-func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	return r.reporter.Report(ctx, c.facts, &c.plan, r.runner.Run(ctx, client.ObjectKeyFromObject(c.facts.Set), c.plan.Steps))
-}
-
-// afterDeletion labels the claims that outlive their StatefulCluster, so that users see why the
-// claims exist. The garbage collector deletes the pods.
-func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.tracker.Forget(key)
-	var set v1alpha1.StatefulCluster
-	if err := r.reader.Live.Get(ctx, key, &set); err == nil {
-		return report.Done() // it exists, so its watch event will arrive
-	} else if !apierrors.IsNotFound(err) {
-		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
-	}
-	r.reader.Forget(key)
-	status.ForgetMetrics(key)
-	left, err := r.reader.ReadAbandoned(ctx, key, "")
-	if err != nil {
-		return report.Retry(fmt.Errorf("list the claims of a deleted StatefulCluster: %w", err))
-	}
-	for _, o := range r.runner.Run(ctx, key, rules.LabelAbandoned(left)) {
-		if client.IgnoreNotFound(o.Err) != nil {
-			return report.Retry(o.Err)
-		}
-	}
-	return report.Done()
-}
 
 // Cache returns the cache configuration of this kind: objects with the operator's label, pods and
 // Nodes reduced to the fields that decisions use, and claims as metadata only. Pods that are not
@@ -184,19 +78,16 @@ func Cache() map[client.Object]cache.ByObject {
 	}
 }
 
-// asCached returns the empty object for reading a written object from the cache.
-func asCached(obj client.Object) client.Object {
-	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		return observe.ClaimMetadata()
-	case *corev1.Pod:
-		return &corev1.Pod{}
-	case *appsv1.ControllerRevision:
-		return &appsv1.ControllerRevision{}
-	case *policyv1.PodDisruptionBudget:
-		return &policyv1.PodDisruptionBudget{}
+// slimSet is a cache transform that drops the spec of a set that is too large to be cached.
+func slimSet(obj any) (any, error) {
+	set, ok := obj.(*v1alpha1.StatefulCluster)
+	if !ok {
+		return obj, nil
 	}
-	return &v1alpha1.StatefulCluster{}
+	if problem := unread.Bound(&set.ObjectMeta, &set.Spec); problem != "" {
+		set.Spec = v1alpha1.StatefulClusterSpec{Problem: problem}
+	}
+	return set, nil
 }
 
 // Setup adds the controller to the manager. The controller writes only while it holds the lease.
@@ -211,10 +102,6 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	tracker := &consistency.Tracker{}
 	read := &observe.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Pods: pods, Now: time.Now, Lease: lease}
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease}
-	r := &Reconciler{
-		reader: read, runner: runner, tracker: tracker,
-		reporter: &status.Reporter{Reader: read, Runner: runner, Events: mgr.GetEventRecorder("statefulcluster")},
-	}
 	// The handler of pods reads sets, also while this process waits for the lease.
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.StatefulCluster{}); err != nil {
 		return fmt.Errorf("watch StatefulClusters: %w", err)
@@ -235,27 +122,29 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		Watches(&appsv1.ControllerRevision{}, owned).
 		Watches(&policyv1.PodDisruptionBudget{}, owned).
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster), tracker.Gone)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(requestsFrom(mgr.GetCache())), builder.WithPredicates(enqueue.NodeTurned)).
 		WithOptions(enqueue.Workers(64)).
-		Complete(r)
+		Complete(pass.New(read, runner, tracker, mgr.GetEventRecorder("statefulcluster")))
 }
 
-// onNode returns requests for the sets that have pods on a Node.
-func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
-	var pods corev1.PodList
-	if err := r.reader.Cache.List(ctx, &pods, client.MatchingFields{observe.IndexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
-		return nil
-	}
-	seen := map[reconcile.Request]bool{}
-	var requests []reconcile.Request
-	for i := range pods.Items {
-		req := reconcile.Request{NamespacedName: types.NamespacedName{
-			Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1alpha1.LabelCluster]}}
-		if !seen[req] {
-			seen[req] = true
-			requests = append(requests, req)
+// requestsFrom returns a function that returns requests for the sets that have pods on a Node.
+func requestsFrom(pods client.Reader) handler.MapFunc {
+	return func(ctx context.Context, n client.Object) []reconcile.Request {
+		var list corev1.PodList
+		if err := pods.List(ctx, &list, client.MatchingFields{observe.IndexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
+			return nil
 		}
+		seen := map[reconcile.Request]bool{}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			req := reconcile.Request{NamespacedName: types.NamespacedName{
+				Namespace: list.Items[i].Namespace, Name: list.Items[i].Labels[v1alpha1.LabelCluster]}}
+			if !seen[req] {
+				seen[req] = true
+				requests = append(requests, req)
+			}
+		}
+		return requests
 	}
-	return requests
 }

@@ -32,7 +32,7 @@
 //
 // # Passes
 //
-// A pass is one reconciliation (Reconciler.pass). observe.Reader reads the state of a set.
+// A pass is one reconciliation (package pass). observe.Reader reads the state of a set.
 // facts.Derive computes the facts that follow from it, once. The rules, sorted by priority, read the
 // facts and add steps to a plan (rules.Decide). Functions that only compute a value do not change the
 // plan. Then the steps are carried out, the Reader remembers the results, and status.Reporter reports
@@ -49,6 +49,8 @@
 //   - rules: decides the actions. Start with rules.go
 //   - status: conditions, events and metrics
 //   - webhooks: admission
+//   - pass: reads, decides and acts
+//   - simulate: runs passes in a simulated cluster
 //
 // # Crash safety
 //

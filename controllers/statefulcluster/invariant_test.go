@@ -2,7 +2,6 @@ package statefulcluster
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,20 +60,17 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	}
 }
 
-// watched passes a change of a pod to the operator's pod watch.
+// watched notes which members a user evicted or deleted, or the operator removed in a scale-down.
 func (l *invariants) watched(act *action.Action, was, is client.Object) {
 	if is == nil {
 		pod := was.(*corev1.Pod)
-		l.s.r.Deletions.Gone(pod, l.s.r.OfCachedSet(pod), l.s.Now)
 		if act == nil && !podstate.Disrupted(pod) || podstate.Evicted(pod) {
 			l.unwanted[pod.Name] = true
 		}
 		return
 	}
-	pod := is.(*corev1.Pod)
-	l.s.r.Deletions.Created(pod)
 	if act != nil && act.Verb == action.Delete && act.Reason != facts.ReasonUpdate {
-		l.unwanted[pod.Name] = true
+		l.unwanted[is.GetName()] = true
 	}
 }
 
@@ -97,7 +93,6 @@ func first(is, was client.Object) client.Object {
 }
 
 func (l *invariants) born(act *action.Action, p *corev1.Pod) {
-	l.s.used[strings.TrimPrefix(p.Name, "db-")] = true
 	if old, used := l.names[p.Name]; used && !l.updating(p.Name, old) {
 		l.s.Breaks("the name %s is reused for a pod that is not in status.updating", p.Name)
 	}

@@ -28,7 +28,7 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	again := three()
 	again.UID = ""
 	s.Put(&again.StatefulCluster)
-	s.restart()
+	s.Restart()
 	s.settle(2 * time.Second)
 	for _, p := range old {
 		var c corev1.PersistentVolumeClaim
@@ -41,7 +41,7 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	}
 	s.ends()
 	s.Check(t)
-	if known := s.r.Of(s.set()); !known.Searched {
+	if known := s.Reader.Of(s.set()); !known.Searched {
 		t.Error("V4 the search for such claims never ends")
 	}
 }
@@ -62,8 +62,8 @@ func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	claim("ours", func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelClusterUID] = string(s.set().UID) })
 	claim("unknown", func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, v1alpha1.LabelClusterUID) })
 	claim("of-another-name", func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelCluster] = "web" })
-	s.look()
-	left, err := s.r.ReadAbandoned(context.Background(), client.ObjectKeyFromObject(s.set()), s.set().UID)
+	s.Look()
+	left, err := s.Reader.ReadAbandoned(context.Background(), client.ObjectKeyFromObject(s.set()), s.set().UID)
 	if err != nil || len(left) != 1 || left[0].Name != "left" {
 		t.Errorf("V4 %v, %v; want claim left", left, err)
 	}
@@ -76,9 +76,9 @@ func TestACacheThatShowsALostNode(t *testing.T) {
 	before := s.Writes()
 	kubelet.Turn(s.Cluster, "n1", false)
 	s.Now = s.Now.Add(35 * time.Second)
-	s.look()
+	s.Look()
 	kubelet.Turn(s.Cluster, "n1", true) // the cache does not show it yet
-	s.pass()
+	s.Pass()
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if p.DeletionTimestamp != nil {
 			t.Errorf("%s is deleted, but its Node is Ready", p.Name)
@@ -121,8 +121,8 @@ func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
 	s := newStage(t, fixture.Set("db"))
 	s.settle(15 * time.Minute)
 	used := false
-	s.r.Cache = s.Cluster
-	s.r.Pods = listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	s.Reader.Cache = s.Cluster
+	s.Reader.Pods = listsBy(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 		used = true
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)

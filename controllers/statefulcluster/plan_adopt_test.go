@@ -59,7 +59,7 @@ func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
 	s.settle(2 * time.Second)
 	before := uidsOf(s)
 	left := orphanOne(s)
-	s.restart()
+	s.Restart()
 	s.settle(2 * time.Second)
 	if got := uidsOf(s); !slices.Equal(got, before) {
 		t.Errorf("W5 pods are %q, want %q", got, before)

@@ -15,9 +15,9 @@ func TestACacheThatShowsACordon(t *testing.T) {
 	s := newStage(t, three().ReplacesFirst())
 	s.settle(2 * time.Second)
 	kubelet.Cordon(s.Cluster, "n1", true)
-	s.look()
+	s.Look()
 	kubelet.Cordon(s.Cluster, "n1", false) // the cache does not show it yet
-	s.pass()
+	s.Pass()
 	if n := len(kubelet.Pods(s.Cluster)); n != 3 {
 		t.Errorf("SC-43 there are %d pods, want 3", n)
 	}

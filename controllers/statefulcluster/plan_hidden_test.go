@@ -36,8 +36,8 @@ func TestABudgetOfAnotherOwner(t *testing.T) {
 	for range 100 { // at rest nothing is written or retried
 		tried := len(s.Story)
 		s.Now = s.Now.Add(spec.ForeignInterval)
-		s.look()
-		if s.pass(); len(s.Story) != tried {
+		s.Look()
+		if s.Pass(); len(s.Story) != tried {
 			t.Fatalf("steps at rest are %q, want none", s.Story[tried:])
 		}
 	}
@@ -93,8 +93,8 @@ func TestW3AnUpdateKeepsAMemberWhoseClaimLostItsLabels(t *testing.T) {
 	s.Now = s.Now.Add(time.Hour)
 	command("serve").do(s)
 	for stripped := false; !stripped; {
-		s.look()
-		s.pass()
+		s.Look()
+		s.Pass()
 		for _, pod := range kubelet.Pods(s.Cluster) {
 			if pod.DeletionTimestamp != nil && !stripped {
 				s.strip(&corev1.PersistentVolumeClaim{}, "db-data-"+strings.TrimPrefix(pod.Name, "db-"), nil)
@@ -160,13 +160,13 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 	s.settle(15 * time.Minute)
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Image = "two" })
 	for len(s.set().Status.Updating) == 0 {
-		s.look()
-		s.pass()
+		s.Look()
+		s.Pass()
 	}
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { *spec.Replicas = 2 })
 	for range 3 { // while the old pod is still terminating
-		s.look()
-		s.pass()
+		s.Look()
+		s.Pass()
 	}
 	s.settle(15 * time.Minute)
 	s.Check(s.t)

@@ -46,11 +46,9 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 // anotherLeads runs do as another process and then switches back to this one. Ids are random, so
 // the other process never generates those of this one.
 func (s *stage) anotherLeads(do func()) {
-	for _, id := range s.invariants.seen.Fresh {
-		s.used[id] = true
-	}
-	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.invariants.seen
-	s.restart()
+	s.Use(s.invariants.seen.Fresh...)
+	process, seen := s.Process, s.invariants.seen
+	s.Restart()
 	do()
-	s.r, s.shown, s.at, s.since, s.invariants.seen = r, shown, at, since, seen
+	s.Process, s.invariants.seen = process, seen
 }

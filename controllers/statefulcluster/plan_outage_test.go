@@ -20,13 +20,13 @@ func TestW2AnOutageInASurgeUpdate(t *testing.T) {
 			kubelet.Turn(s.Cluster, node, on)
 		}
 		for range 30 {
-			s.look()
-			s.pass()
+			s.Look()
+			s.Pass()
 			s.Now = s.Now.Add(10 * time.Second)
 		}
 	}
-	s.look()
-	s.pass()
+	s.Look()
+	s.Pass()
 	turn(false)
 	if story := strings.Join(s.Story, "\n"); strings.Contains(story, "delete ") {
 		t.Errorf("objects were deleted in the outage:\n%s", story)

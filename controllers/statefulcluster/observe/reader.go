@@ -41,6 +41,8 @@ type Reader struct {
 	// Lease reports whether this process is the leader, and when it was able to observe the
 	// cluster.
 	Lease *leadership.Lease
+	// Fresh returns n distinct ids that are not in taken. If nil, they are random.
+	Fresh func(n int, taken func(string) bool) []string
 
 	// Deletions has the deletions of pods that the pod watch showed.
 	Deletions Deletions
@@ -97,7 +99,11 @@ func (r *Reader) Observe(ctx context.Context, set *v1alpha1.StatefulCluster, fro
 	for _, id := range w.Fresh {
 		ids[id] = true
 	}
-	w.Fresh = append(w.Fresh, identity.Fresh(freshIDs(w), func(id string) bool { return ids[id] })...)
+	fresh := identity.Fresh
+	if r.Fresh != nil {
+		fresh = r.Fresh
+	}
+	w.Fresh = append(w.Fresh, fresh(freshIDs(w), func(id string) bool { return ids[id] })...)
 	return w, nil
 }
 
