@@ -97,7 +97,7 @@ func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*observe.NamesAtOnce + 50
 	s := newStage(t, fixture.WithClaims(fixture.FakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
-	s.r.reader.Live = counted
+	s.Reader.Live = counted
 	for range 8 {
 		counted.asked = 0
 		s.steps(1)

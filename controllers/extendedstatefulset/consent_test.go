@@ -79,7 +79,7 @@ func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
 	version := s.object("PersistentVolumeClaim", "data-db-1").GetResourceVersion()
 	s.steps(5)
 	for range 200 {
-		for _, move := range s.machines() {
+		for _, move := range s.Moves() {
 			move()
 		}
 		s.steps(1)
@@ -126,7 +126,7 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 			row.then(s)
 			s.steps(4)
 			for range 100 {
-				for _, move := range s.machines() {
+				for _, move := range s.Moves() {
 					move()
 				}
 				s.steps(1)

@@ -3,19 +3,14 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,41 +20,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/record"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/pass"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec/attach"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
-
-// Reconciler reconciles ExtendedStatefulSets.
-type Reconciler struct {
-	reader *observe.Reader
-	// runner is the only writer.
-	runner action.Writer
-	// tracker tracks writes that the cache does not show yet.
-	tracker  *consistency.Tracker
-	reporter *status.Reporter
-}
-
-// newReconciler returns a Reconciler of which the runner makes all writes.
-func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consistency.Tracker, events events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
-}
 
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch,roleName=extendedstatefulset-role
@@ -81,34 +55,6 @@ func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consis
 // The StatefulSet controller reports only in an event why it cannot create a pod.
 // +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=extendedstatefulset-role
 
-// Reconcile observes one ExtendedStatefulSet and takes the next steps.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	return r.pass().Run(ctx, req.NamespacedName).Result()
-}
-
-// decision has the facts and the plan of a pass.
-type decision struct {
-	facts *facts.Facts
-	plan  rules.Plan
-}
-
-// pass returns the steps of a pass: consider reads and decides, act writes and reports.
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, decision] {
-	return engine.Pass[*v1alpha1.ExtendedStatefulSet, decision]{
-		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
-		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
-		Unread: func(set *v1alpha1.ExtendedStatefulSet) bool { return spec.UnreadParts(set).Any() },
-		Refuse: func(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
-			return reportUnread(ctx, r.runner, set)
-		},
-		Decide:  r.consider,
-		Recheck: func(d decision) bool { return d.plan.Changes() || d.facts.Unsure() }, // the cache may lack a StatefulSet
-		Size:    func(d decision) (int, any) { return len(d.facts.Pods), &d.facts.Set.Spec.Template.Spec.Template },
-		Act:     r.act,
-		Deleted: r.forget,
-	}
-}
-
 // slimSet is a cache transform that drops the spec of a set that exceeds the size limit.
 func slimSet(obj any) (any, error) {
 	set, ok := obj.(*v1alpha1.ExtendedStatefulSet)
@@ -119,39 +65,6 @@ func slimSet(obj any) (any, error) {
 		set.Spec = v1alpha1.ExtendedStatefulSetSpec{Problem: problem}
 	}
 	return set, nil
-}
-
-// reportUnread reports in the status why a set cannot be read.
-func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
-	next := set.DeepCopy()
-	next.Status.ObservedGeneration = set.Generation
-	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
-}
-
-// consider reads the world, and decides on it.
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (decision, error) {
-	w, err := r.reader.Observe(ctx, set, from)
-	if err != nil {
-		return decision{}, err
-	}
-	f := record.Derive(w)
-	return decision{f, rules.Decide(f)}, nil
-}
-
-// act carries out the plan, and reports the results.
-func (r *Reconciler) act(ctx context.Context, d decision) report.Outcome {
-	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(d.facts.Set), d.plan.Steps)
-	r.reader.KeepBoard(d.facts.World)
-	return r.reporter.Report(ctx, d.facts, &d.plan, outcomes)
-}
-
-// forget drops the state that is kept for a deleted object. The garbage collector deletes its children;
-// its claims are kept for the user.
-func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.tracker.Forget(key)
-	r.reader.Forget(ctx, key)
-	status.ForgetMetrics(key)
-	return report.Done()
 }
 
 // Cache returns the objects of this kind in the manager's cache: none. This kind uses its own cache,
@@ -176,9 +89,9 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: {Transform: slimSet},
 			// A Service that a template references may belong to any owner.
-			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: labeled, &batchv1.Job{}: {Label: labeled.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: labeled, &corev1.PersistentVolumeClaim{}: labeled,
+			&corev1.Service{}: {Transform: observe.CutService}, &appsv1.StatefulSet{}: labeled, &batchv1.Job{}: {Label: labeled.Label, Transform: observe.CutJob}, &policyv1.PodDisruptionBudget{}: labeled, &corev1.PersistentVolumeClaim{}: labeled,
 			configuration.Metadata(configuration.KindConfigMap): {Transform: cutOrigin},
-			&corev1.Pod{}: {Label: labeled.Label, Transform: cutPod},
+			&corev1.Pod{}: {Label: labeled.Label, Transform: observe.CutPod},
 		}}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
@@ -194,41 +107,6 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 // metadata.
 func cutOrigin(obj any) (any, error) {
 	return slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata(obj)
-}
-
-// cutPod is a cache transform that keeps only the fields of a pod that decisions use.
-func cutPod(obj any) (any, error) {
-	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive, v1alpha1.LabelStatefulSet},
-		Annotations: []string{v1alpha1.AnnotationConfigHash},
-		Containers:  func(*corev1.Pod) bool { return true }, // probes run in the running container
-		Causes:      true,
-		Volumes: func(v *corev1.Volume) bool {
-			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
-		}}.Pod(obj)
-}
-
-// cutService is a cache transform that keeps the owner and the selector of a Service. Selectors of the
-// operator have at most bounds.Terms entries; longer ones are dropped. A Service is read live before it
-// is patched.
-func cutService(obj any) (any, error) {
-	service, ok := obj.(*corev1.Service)
-	if !ok {
-		return obj, nil
-	}
-	cut := &corev1.Service{ObjectMeta: service.ObjectMeta}
-	slim.Bounded(&cut.ObjectMeta)
-	if len(service.Spec.Selector) <= bounds.Terms {
-		cut.Spec.Selector = service.Spec.Selector
-	}
-	return cut, nil
-}
-
-// asCached returns an empty object to read a written object from the cache.
-func asCached(obj client.Object) client.Object {
-	if o, isPartial := obj.(*metav1.PartialObjectMetadata); isPartial {
-		return configuration.Metadata(o.Kind)
-	}
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
 // Options are the settings of the controller.
@@ -312,19 +190,5 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(ended, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
-		Complete(newReconciler(read, runner, tracker, mgr.GetEventRecorder("extendedstatefulset")))
-}
-
-// cutJob is a cache transform that keeps only one field manager of a Job: the one that suspended it.
-func cutJob(obj any) (any, error) {
-	job, ok := obj.(*batchv1.Job)
-	if !ok {
-		return slim.Child(obj)
-	}
-	by := facts.Suspender(job)
-	cut, err := slim.Child(job)
-	if kept, isJob := cut.(*batchv1.Job); isJob && by != "" {
-		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:suspend":{}}}`)}}
-	}
-	return cut, err
+		Complete(pass.New(read, runner, tracker, mgr.GetEventRecorder("extendedstatefulset")))
 }

@@ -68,8 +68,9 @@
 // durations), children (builds what the operator creates), facts (what a pass has read and what follows
 // from it), observe (reads the cluster, and keeps the state of the process between passes), record
 // (advances the record), rules (decide the actions; rules.go lists them in order), status (conditions,
-// events and metrics), webhooks. This package wires them.
+// events and metrics), webhooks, pass (makes a pass), simulate (simulates passes together with all others
+// that act on the pods). This package wires them.
 //
-// To understand a pass, read controller.go, facts/world.go (the input), record/record.go (the states),
+// To understand a pass, read pass/pass.go, facts/world.go (the input), record/record.go (the states),
 // rules/rules.go (the actions) and rules/handover.go (the invariant).
 package extendedstatefulset

@@ -60,7 +60,7 @@ func (s *stage) ready(name string, status corev1.ConditionStatus) {
 func (s *stage) steps(n int) {
 	s.t.Helper()
 	for range n {
-		s.look()
+		s.Look()
 		s.pass()
 		s.Check(s.t)
 	}

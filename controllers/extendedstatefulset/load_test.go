@@ -30,7 +30,7 @@ var misfortunes = []func(*stage, *rand.Rand){
 		clear(s.made) // the numbers of deleted versions are lost with the status
 		clear(s.high)
 	},
-	func(s *stage, _ *rand.Rand) { s.restart() },
+	func(s *stage, _ *rand.Rand) { s.Restart() },
 	func(s *stage, r *rand.Rand) { s.Now = s.Now.Add(time.Duration(r.Intn(12)) * time.Minute) },
 	func(s *stage, r *rand.Rand) {
 		s.change("another strategy", func(set *v1alpha1.ExtendedStatefulSet) {
@@ -133,10 +133,10 @@ func (s *stage) act(times int) {
 	s.t.Helper()
 	for range times {
 		if s.Shuffle.Intn(2) == 0 {
-			s.look()
+			s.Look()
 		}
 		s.pass()
-		if moves := s.machines(); len(moves) > 0 {
+		if moves := s.Moves(); len(moves) > 0 {
 			moves[s.Shuffle.Intn(len(moves))]()
 		}
 		s.Check(s.t)

@@ -117,7 +117,7 @@ func TestAStatefulSetScaledByHand(t *testing.T) {
 		s.until("db-v2-2 is Ready")
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(3)) })
 		for range 2 {
-			for _, move := range s.machines() {
+			for _, move := range s.Moves() {
 				move()
 			}
 		}

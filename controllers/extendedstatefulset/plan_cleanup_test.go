@@ -43,14 +43,14 @@ func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 			if c.Name == "db-v1" {
 				observes(c)
 				for o := range *c.Spec.Replicas {
-					s.createPod(c, o)
+					s.CreatePod(c, o)
 				}
 			}
 		}
 	}
 	s.Say("# the StatefulSet controller acts on the db-v2 that it observed")
 	s.object("StatefulSet", "db-v2")
-	s.createPod(seen, 2)
+	s.CreatePod(seen, 2)
 	s.Check(t)
 	s.rest()
 }

@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 )
 
@@ -28,7 +29,7 @@ func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := row.scene.W
-			cut, err := cutJob(w.Jobs["db-pre-v2-1"])
+			cut, err := observe.CutJob(w.Jobs["db-pre-v2-1"])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,12 +49,12 @@ func (s *stage) rolled(edited int) {
 func (s *stage) phase(phase v1alpha1.Phase) {
 	s.t.Helper()
 	for range 500 {
-		s.look()
+		s.Look()
 		_, wait := s.pass()
 		if s.set().Status.Phase == phase {
 			return
 		}
-		for _, move := range s.machines() {
+		for _, move := range s.Moves() {
 			move()
 		}
 		s.Now = s.Now.Add(100*time.Millisecond + min(wait, time.Second))

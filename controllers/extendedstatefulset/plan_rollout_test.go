@@ -280,7 +280,7 @@ var stories = []story{
 		for _, ready := range []bool{false, true} {
 			s.Say("# node of db-v2-0 is Ready: %t", ready)
 			kubelet.Turn(s.Cluster, s.pod("db-v2-0").Spec.NodeName, ready)
-			s.look()
+			s.Look()
 			s.pass()
 		}
 		s.rest()

@@ -9,6 +9,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 )
 
@@ -20,7 +21,7 @@ func TestUnassignedPodsInTheCache(t *testing.T) {
 		pod.CreationTimestamp = metav1.NewTime(fixture.Noon.Add(-spec.UnassignedAge))
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "db-unassigned"}}}}
-		cut, err := cutPod(pod)
+		cut, err := observe.CutPod(pod)
 		if err != nil {
 			t.Fatal(err)
 		}

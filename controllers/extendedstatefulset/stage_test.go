@@ -22,33 +22,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/rules"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
 var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
 
-// stage is a fake cluster with an operator whose passes are run one by one.
+// stage is a simulated cluster with an operator whose passes are run one by one.
 type stage struct {
 	t *testing.T
-	*simulation.Cluster
+	*simulate.Simulation
 	simtest.Verdict
-	r *Reconciler
 	// floor is the min number of Ready pods at any time; -1 disables the check.
 	floor int
 	// shares is true if two pods may use the same claim.
 	shares bool
 
-	shown  *objects.Objects
-	at     int                  // number of writes that the operator's cache shows
-	since  int                  // number of writes that it must show before the next pass
 	made   map[string]string    // digest of every StatefulSet that ever existed, by name
 	high   map[string]int64     // the highest version that ever existed, by zone
 	ran    map[string]types.UID // Jobs that were started
@@ -57,43 +51,26 @@ type stage struct {
 
 func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
 	c := simulation.New(fixture.Noon)
-	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), floor: -1, made: map[string]string{}, high: map[string]int64{},
+	s := &stage{t: t, Verdict: simtest.VerdictOf(c), floor: -1, made: map[string]string{}, high: map[string]int64{},
 		ran: map[string]types.UID{}, claims: map[string]types.UID{}}
-	s.Changed = s.invariant
 	for i := range 3 {
-		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
+		kubelet.Turn(c, fmt.Sprintf("n%d", i+1), true)
 	}
-	s.Put(set)
-	s.restart()
+	c.Put(set)
+	s.Simulation = simulate.Start(c, theKey)
+	s.Changed, s.JobEnd = s.invariant, jobEnd
 	return s
 }
 
-// restart simulates a restart of the operator.
-func (s *stage) restart() {
-	s.r = newReconciler(&observe.Reader{Live: s.Cluster, Now: func() time.Time { return s.Now }}, nil, nil, nil)
-	s.look()
-}
-
-// look updates the operator's cache.
-func (s *stage) look() {
-	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.reader.Cache = s.shown
-}
-
-// cutAsCached applies the transforms of newCache to an object.
-func cutAsCached(obj client.Object) client.Object {
-	switch obj.(type) {
-	case *corev1.Service, *v1alpha1.ExtendedStatefulSet:
-		return obj
+// jobEnd returns how a Job ends, depending on its image.
+func jobEnd(job *batchv1.Job) batchv1.JobConditionType {
+	switch job.Spec.Template.Spec.Containers[0].Image {
+	case "hangs":
+		return ""
+	case kubelet.BadImage:
+		return batchv1.JobFailed
 	}
-	if obj.GetLabels()[v1alpha1.LabelSet] == "" {
-		return nil
-	}
-	cut, err := cutPod(obj)
-	if err != nil {
-		panic(err)
-	}
-	return cut.(client.Object)
+	return batchv1.JobComplete
 }
 
 func (s *stage) set() *v1alpha1.ExtendedStatefulSet {
@@ -121,47 +98,13 @@ func (s *stage) image(image string) {
 	})
 }
 
-// pass runs Reconciler.pass with the writes of the fake cluster. It reports whether anything was
-// written, and the requeue delay.
+// pass runs a pass of the operator. It reports whether anything was written, and the requeue delay.
 func (s *stage) pass() (acted bool, wait time.Duration) {
-	if s.at < s.since {
-		return false, 0 // the cache does not show the operator's own writes yet
+	passed := s.Pass()
+	if passed.Err != nil && !passed.Acted {
+		s.t.Fatal(passed.Err) // reads do not fail
 	}
-	var cached v1alpha1.ExtendedStatefulSet
-	if s.shown.Get(context.Background(), theKey, &cached) != nil {
-		return false, 0
-	}
-	c, exists, err := s.r.pass().Consider(context.Background(), &cached)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if !exists {
-		return false, 0
-	}
-	f, p := c.facts, c.plan
-	before := s.Writes()
-	_, alive := s.Apply(p.Steps)
-	if alive && len(p.Steps) == 0 {
-		alive = s.writeStatus(f, &p)
-	}
-	if !alive {
-		s.restart()
-	}
-	s.since = s.Writes()
-	return s.Writes() > before, p.Wait
-}
-
-func (s *stage) writeStatus(f *facts.Facts, p *rules.Plan) (alive bool) {
-	steps := status.StatusPatch(f, p)
-	if steps == nil {
-		return true
-	}
-	lines := len(s.Story)
-	_, alive = s.Apply(steps)
-	if alive && !p.RecordFirst {
-		s.Story = s.Story[:lines] // the observed state is logged at rest
-	}
-	return alive
+	return passed.Acted, passed.Wait
 }
 
 func (s *stage) scale(replicas int32) {
@@ -202,11 +145,11 @@ func (s *stage) settleUntil(done func() bool) {
 	for range 3000 {
 		behind := s.Shuffle != nil && s.Shuffle.Intn(2) == 0
 		if !behind {
-			s.look()
+			s.Look()
 		}
 		acted, wait := s.pass()
 		s.Check(s.t)
-		moves := s.machines()
+		moves := s.Moves()
 		if s.Shuffle != nil {
 			s.Shuffle.Shuffle(len(moves), func(i, j int) { moves[i], moves[j] = moves[j], moves[i] })
 			moves = moves[:min(len(moves), 1+s.Shuffle.Intn(3))]
@@ -235,7 +178,7 @@ func (s *stage) rest() *v1alpha1.ExtendedStatefulSet {
 	s.t.Helper()
 	s.settle()
 	if before := s.Writes(); s.set() != nil {
-		s.look()
+		s.Look()
 		if s.pass(); s.Writes() != before {
 			s.Fatal(s.t, "the operator writes in a stable state")
 		}
@@ -322,6 +265,9 @@ func (s *stage) podInvariants() {
 		if !isPod {
 			continue
 		}
+		if isUnassigned(pod) {
+			s.Breaks("%s has no claims", pod.Name)
+		}
 		if podstate.Ready(pod) && !podstate.Terminating(pod) {
 			ready++
 		}
@@ -338,6 +284,13 @@ func (s *stage) podInvariants() {
 	if ready < s.floor {
 		s.Breaks("%d pods are Ready, want at least %d", ready, s.floor)
 	}
+}
+
+// isUnassigned reports whether a volume of a pod is on the claim that never exists.
+func isUnassigned(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
+	})
 }
 
 // budgetsOf returns the number of PodDisruptionBudgets that select a pod.

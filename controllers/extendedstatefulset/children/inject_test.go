@@ -28,7 +28,7 @@ func TestInject(t *testing.T) {
 		{"with zones, the claim and the host name have the zone", fixture.NewPod(fixture.WithClaims(fixture.FakeSet(3)), children.Zone{Name: "a", Index: 10}, 12), "data-db-z10-2", "db-z10-2"},
 		{"with Coexist, the host name has the version", fixture.NewPod(side, only, 12), "data-db-2", "db-v12-2"},
 	} {
-		if _, why := fixture.Injected(t, r.pod); why != "" {
+		if why := fixture.Injected(r.pod); why != "" {
 			t.Errorf("%s: %s", r.name, why)
 		}
 		if got := claimOf(r.pod); got != r.claim {
@@ -54,7 +54,7 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 		{Name: "c", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, users...)
-	if _, why := fixture.Injected(t, pod); why != "" {
+	if why := fixture.Injected(pod); why != "" {
 		t.Fatal(why)
 	}
 	if got := pod.Spec.Volumes[1:]; !apiequality.Semantic.DeepEqual(got, users) {
@@ -103,7 +103,7 @@ func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 		pod := fixture.NewPod(fixture.WithClaims(fixture.FakeSet(3)), children.Zone{Index: children.NoZone}, 1)
 		r.change(pod)
 		before := pod.DeepCopy()
-		if _, why := fixture.Injected(t, pod); why != r.want {
+		if why := fixture.Injected(pod); why != r.want {
 			t.Errorf("%s: %q, want %q", r.name, why, r.want)
 		}
 		if !apiequality.Semantic.DeepEqual(pod, before) || claimOf(pod) != "db-unassigned" {

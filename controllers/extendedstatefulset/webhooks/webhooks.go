@@ -21,6 +21,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/spec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
@@ -75,7 +76,7 @@ func (h *PodHandler) Handle(ctx context.Context, req admission.Request) admissio
 		)
 		return admission.Allowed("").WithWarnings("ExtendedStatefulSet assigns no claims to this pod: " + why)
 	}
-	if why, err := Denial(ctx, h.Live, req.Namespace, pod); err != nil {
+	if why, err := observe.Denial(ctx, h.Live, req.Namespace, pod); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	} else if why != "" {
 		return admission.Denied(why)

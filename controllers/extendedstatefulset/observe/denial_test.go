@@ -1,4 +1,4 @@
-package webhooks_test
+package observe_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
-	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/webhooks"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 )
 
 // TestPodsThatGetNoClaims checks for which other objects a new pod of ordinal 2 is refused.
@@ -60,7 +60,7 @@ func TestPodsThatGetNoClaims(t *testing.T) {
 		{"the pod itself exists", []client.Object{set(v1alpha1.HandoverPerOrdinal), pod(2)}, ""},
 	} {
 		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(r.have...).Build()
-		got, err := webhooks.Denial(context.Background(), live, "ns", fixture.ReadBorn(t, pod(2)))
+		got, err := observe.Denial(context.Background(), live, "ns", fixture.ReadBorn(t, pod(2)))
 		if err != nil || r.want == "" && got != "" || !strings.HasPrefix(got, r.want) {
 			t.Errorf("%s: %q, %v; want %q", r.name, got, err, r.want)
 		}
