@@ -10,11 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,7 +27,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
@@ -39,31 +35,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec/attach"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/status"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/pass"
 )
-
-// Reconciler reconciles ReplicatedStatefulSets.
-type Reconciler struct {
-	// reader reads the state of a set.
-	reader *observe.Reader
-	// runner does all writes.
-	runner action.Writer
-	// tracker tracks the writes that the cache does not show yet.
-	tracker *consistency.Tracker
-	// reporter reports the result of a pass.
-	reporter *status.Reporter
-}
-
-// newReconciler returns a Reconciler whose writes are made by the runner.
-func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consistency.Tracker, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: reader, runner: runner, tracker: tracker, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: recorder}}
-}
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch,roleName=replicatedstatefulset-role
@@ -86,94 +61,6 @@ func newReconciler(reader *observe.Reader, runner action.Writer, tracker *consis
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete,roleName=fencing-role
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;create;patch;delete,roleName=fencing-role
-
-// Reconcile runs one pass for a ReplicatedStatefulSet.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	began := r.reader.Now()
-	defer func() { status.PassSeconds.Observe(r.reader.Now().Sub(began).Seconds()) }()
-	return r.pass().Run(ctx, req.NamespacedName).Result()
-}
-
-// pass returns the steps of a pass of this kind.
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan] {
-	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.Plan]{
-		Cache: r.reader.Cache, Live: r.reader.Live, Tracker: r.tracker, AsCached: asCached,
-		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
-		Unread: func(set *v1alpha1.ReplicatedStatefulSet) bool { return spec.UnreadParts(set).Any() },
-		Refuse: func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
-			return reportUnread(ctx, r.runner, set)
-		},
-		Decide: r.consider,
-		// A plan that only sends queries needs no live read, unless the decision depends on data
-		// that the cache does not have: LooksLive, and whether the namespace of a deleted object is
-		// being deleted too, which no watch event announces.
-		Recheck: func(p *rules.Plan) bool { return !p.AsksOnly() || p.LooksLive || p.On.Deleting() },
-		Size:    func(p *rules.Plan) (int, any) { return len(p.On.Members), &p.On.Set.Spec.Pod },
-		Act:     r.act,
-		Deleted: r.afterDeletion,
-	}
-}
-
-// reportUnread reports why a set cannot be read.
-func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
-	next := set.DeepCopy()
-	next.Status.ObservedGeneration = set.Generation
-	return spec.UnreadParts(set).Report(ctx, runner, set, next, &next.Status.Conditions)
-}
-
-// consider reads the world of a set and decides.
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*rules.Plan, error) {
-	w, err := r.reader.Observe(ctx, set, from)
-	if err != nil {
-		return nil, err
-	}
-	p := rules.Decide(w)
-	return &p, nil
-}
-
-// act makes the writes and sends the commands of a plan, and reports the result.
-func (r *Reconciler) act(ctx context.Context, p *rules.Plan) report.Outcome {
-	outcomes := r.runner.Run(ctx, client.ObjectKeyFromObject(p.On.Set), p.Steps)
-	r.reader.KeepBoard(p.On.World)
-	return r.reporter.Report(ctx, p, outcomes)
-}
-
-// afterDeletion removes the finalizers of the pods of an object that was deleted without our
-// finalizer. No other code would remove them.
-func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
-	r.tracker.Forget(key)
-	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: key.Namespace,
-		Name:      key.Name,
-	}}
-	if err := r.reader.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
-		if err != nil {
-			return report.Retry(err)
-		}
-		return report.Done() // it exists, and its watch event is on the way
-	}
-	if r.reader.Forget(ctx, key) {
-		status.DeletedTotal.Inc()
-	}
-	status.ForgetMetrics(key)
-	var pods corev1.PodList
-	if err := r.reader.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(spec.OwnLabels(set))); err != nil {
-		return report.Retry(fmt.Errorf("list pods: %w", err))
-	}
-	var chains action.Step
-	for i := range pods.Items {
-		m := &facts.Member{Pod: &pods.Items[i]}
-		if _, ours := spec.OrdinalOf(set, m.Name()); ours && m.Protected() {
-			chains = append(chains, action.Chain{rules.Unprotect(m)})
-		}
-	}
-	for _, o := range r.runner.Run(ctx, key, action.Steps{chains}) {
-		if o.Err != nil && !apierrors.IsNotFound(o.Err) {
-			return report.Retry(o.Err)
-		}
-	}
-	return report.Done()
-}
 
 // Cache returns the options of the manager's cache for this kind: Nodes. All other objects are in a
 // separate cache, because the manager's cache supports only one pod selector.
@@ -211,23 +98,6 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	}
 	c, err := cache.New(mgr.GetConfig(), options)
 	return ownCache{c}, err
-}
-
-// asCached returns an empty object of the type, for reading a written object from the cache.
-func asCached(obj client.Object) client.Object {
-	switch obj.(type) {
-	case *corev1.Pod:
-		return &corev1.Pod{}
-	case *corev1.Service:
-		return &corev1.Service{}
-	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case *policyv1.PodDisruptionBudget:
-		return &policyv1.PodDisruptionBudget{}
-	case *corev1.PersistentVolumeClaim:
-		return &corev1.PersistentVolumeClaim{}
-	}
-	return &v1alpha1.ReplicatedStatefulSet{}
 }
 
 // Options are the settings of the controller.
@@ -305,7 +175,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Commands: board,
 		Lease:    o.Lease,
 	}
-	r := newReconciler(reader, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
+	r := pass.New(reader, runner, tracker, mgr.GetEventRecorder("replicatedstatefulset"))
 	restartDue := make(chan event.GenericEvent, 1024) // sets whose turn for a restart has come
 	settings := observe.ConfigSettings{Key: o.Key, Account: o.Account, Restarts: o.Restarts, Lease: o.Lease}
 	reader.Config = observe.NewConfigReader(cached, mgr.GetAPIReader(), secrets, settings, restartDue)
@@ -315,7 +185,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 			return err
 		}
 	}
-	return r.watch(mgr, kindCache, commandEnded, restartDue, leaseChanged)
+	return watch(mgr, passes{r, reader, tracker}, kindCache, commandEnded, restartDue, leaseChanged)
 }
 
 // watchLeases returns a watch of the Leases of members, and the channel to which it sends their sets.
@@ -360,9 +230,16 @@ func isCached(obj client.Object) bool {
 	return true
 }
 
+// passes is the Reconciler, with the parts that watches use.
+type passes struct {
+	*pass.Reconciler
+	reader  *observe.Reader
+	tracker *consistency.Tracker
+}
+
 // watch registers the controller and its watches with the manager. Besides watch events, the
 // channels and the eviction book queue sets.
-func (r *Reconciler) watch(mgr ctrl.Manager, kindCache ownCache, channels ...<-chan event.GenericEvent) error {
+func watch(mgr ctrl.Manager, r passes, kindCache ownCache, channels ...<-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
 		r.tracker.Gone,

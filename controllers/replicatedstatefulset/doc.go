@@ -88,8 +88,10 @@
 //   - rules: decide the actions; rules.go lists them in order
 //   - status: conditions, events and metrics
 //   - webhooks: admission of objects, and evictions
+//   - pass: runs a pass; it does not depend on webhooks or a manager
+//   - simulate: simulates a set with its operator, for stories and for plans
 //
-// This package wires them.
+// This package connects them with a manager.
 //
 // To read the code, begin with facts/world.go (the input of a decision), record/record.go (the part
 // of it that is stored) and rules/rules.go (the rules in order). rules/start.go has the choice of

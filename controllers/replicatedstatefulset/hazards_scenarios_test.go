@@ -11,6 +11,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 )
 
 // Scenarios of sets in which no member is primary, or a member is behind. The invariant of the fake
@@ -18,19 +19,19 @@ import (
 
 // link breaks the replication to a secondary. The API does not show it.
 func link(name string) func(*stage) {
-	return func(s *stage) { s.Say("# %s is cut off from its primary", name); s.db.containers[name].behind = true }
+	return func(s *stage) { s.Say("# %s is cut off from its primary", name); s.db.Containers[name].Behind = true }
 }
 
 // slow makes a secondary get no entries for now. Neither the API nor status shows it.
 func slow(name string) func(*stage) {
-	return func(s *stage) { s.Say("# the replication of %s is slow", name); s.db.containers[name].slow = true }
+	return func(s *stage) { s.Say("# the replication of %s is slow", name); s.db.Containers[name].Slow = true }
 }
 
 // tellCrashes makes the kubelets report ended containers, and nothing else.
 func tellCrashes(s *stage) {
-	for _, p := range s.pods() {
-		if s.db.of(p) == nil && s.showsRunning(p) && s.up(p.Spec.NodeName) {
-			s.kubeletMove(p)()
+	for _, p := range s.Pods() {
+		if s.db.Container(p) == nil && simulate.ShowsRunning(p) && s.Up(p.Spec.NodeName) {
+			s.KubeletMove(p)()
 		}
 	}
 }
@@ -48,7 +49,7 @@ func play(t *testing.T, set *v1alpha1.ReplicatedStatefulSet, wait time.Duration,
 		step(s)
 		s.settle(wait)
 	}
-	if set := s.set(); set != nil {
+	if set := s.Set(); set != nil {
 		s.tell()
 	}
 	return s
@@ -67,9 +68,9 @@ func TestAScaleDownInTheDarkKeepsTheNewestCopy(t *testing.T) {
 func TestAScaleToNoneAndBackKeepsTheNewestCopy(t *testing.T) {
 	play(t, fixture.SetOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(0), func(s *stage) {
 		for range 100 {
-			s.look()
+			s.Look()
 			s.pass()
-			if *s.statefulSet().Spec.Replicas == 0 {
+			if *s.StatefulSet().Spec.Replicas == 0 {
 				break
 			}
 			s.Now = s.Now.Add(time.Second)
@@ -81,7 +82,7 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 	set := fixture.SetOf(3, 1)
 	set.Spec.Seeding = v1alpha1.SeedingQuorum
 	s := play(t, set.DeepCopy(), 40*time.Second, write, partition("n1"), deleteSet, quarter, quarter)
-	if s.set() != nil {
+	if s.Set() != nil {
 		t.Fatal("the object is not deleted")
 	}
 	s.Say("# the object is recreated")
@@ -110,7 +111,7 @@ func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
 }
 
 func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
-	stopped := until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == record.Idle }) // for the update
+	stopped := until(func(s *stage) bool { return s.db.Containers["rss-db-2"].Role == record.Idle }) // for the update
 	play(t, fixture.SetOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
 }
 
@@ -144,8 +145,8 @@ func anyLink(s *stage) { s.anySecondary(link) }
 func anySlow(s *stage) { s.anySecondary(slow) }
 
 func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
-	for _, name := range sortedKeys(s.db.containers) {
-		if s.db.containers[name].role == record.Secondary {
+	for _, name := range sortedKeys(s.db.Containers) {
+		if s.db.Containers[name].Role == record.Secondary {
 			suffers(name)(s)
 			return
 		}
@@ -159,19 +160,19 @@ func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
 	s.settle(20 * time.Second)
 	adopted := func(s *stage) {
 		s.Say("# a ReplicaSet adopts rss-db-0")
-		s.edit(s.pod(0), func(p *corev1.Pod) {
+		s.Edit(s.pod(0), func(p *corev1.Pod) {
 			p.Labels = map[string]string{"tier": "data"}
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
 		})
 	}
 	together(write, adopted, (*stage).restart)(s)
 	s.settle(time.Minute)
-	if all := s.db.acting(); len(all) != 1 || all[0].pod != "rss-db-0" {
+	if all := s.db.Acting(); len(all) != 1 || all[0].Pod != "rss-db-0" {
 		s.Fatal(t, "another member is primary")
 	}
 	s.Delete(s.pod(0))
 	s.settle(time.Minute)
-	if all := s.db.acting(); len(all) != 1 || s.pod(0) == nil || s.pod(0).OwnerReferences[0].Kind != "StatefulSet" {
+	if all := s.db.Acting(); len(all) != 1 || s.pod(0) == nil || s.pod(0).OwnerReferences[0].Kind != "StatefulSet" {
 		s.Fatal(t, "the deleted primary was not replaced")
 	}
 }

@@ -15,7 +15,7 @@ import (
 func idles(command string) func(*stage) {
 	return func(s *stage) {
 		s.Say("# %s ends with 0 and does nothing", command)
-		s.db.idles[command] = true
+		s.db.Idles[command] = true
 	}
 }
 
@@ -44,20 +44,20 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 			}
 			degraded := false
 			for end := s.Now.Add(3 * time.Minute); s.Now.Before(end); s.Now = s.Now.Add(200 * time.Millisecond) {
-				s.look()
+				s.Look()
 				s.pass()
 				s.check()
-				for _, move := range append(s.machines(), s.db.moves()...) {
+				for _, move := range append(s.Machines(), s.db.Moves()...) {
 					move()
 				}
-				for _, c := range s.set().Status.Conditions {
+				for _, c := range s.Set().Status.Conditions {
 					degraded = degraded || c.Type == v1alpha1.ConditionDegraded && c.Status == metav1.ConditionTrue
 				}
 			}
 			if !degraded {
 				t.Error("Degraded was never True")
 			}
-			for command := range s.db.idles {
+			for command := range s.db.Idles {
 				if n := s.told(from, strings.Replace(command, " ", ": /", 1)); n > scenario.sends {
 					t.Errorf("%s was sent %d times", command, n)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 )
 
 // leaseScenarios are stories of sets whose members have Leases, for random orders.
@@ -40,7 +41,7 @@ func fence(on bool) func(*stage) {
 // deleteLease deletes the Lease of a member, as a user does.
 func deleteLease(ordinal int) func(*stage) {
 	return func(s *stage) {
-		if lease := s.lease(fmt.Sprintf("rss-db-%d.member", ordinal)); lease != nil {
+		if lease := s.Lease(fmt.Sprintf("rss-db-%d.member", ordinal)); lease != nil {
 			s.Say("# Lease %s is deleted", lease.Name)
 			s.Delete(lease)
 		}
@@ -52,7 +53,7 @@ func deleteLease(ordinal int) func(*stage) {
 func loseServer(node string, isReady bool) func(*stage) {
 	return func(s *stage) {
 		s.Say("# %s does not reach the API server; its Node is Ready: %t", node, isReady)
-		s.net.cut[node] = true
+		s.Net.Cut[node] = true
 		kubelet.Turn(s.Cluster, node, isReady)
 	}
 }
@@ -61,32 +62,21 @@ func loseServer(node string, isReady bool) func(*stage) {
 func findServer(node string) func(*stage) {
 	return func(s *stage) {
 		s.Say("# %s reaches the API server again", node)
-		delete(s.net.cut, node)
+		delete(s.Net.Cut, node)
 		kubelet.Turn(s.Cluster, node, true)
 	}
 }
 
 // freeze stops all processes of a container.
-func freeze(s *stage, c *fakeContainer) {
-	s.Say("# %s is frozen", c.id)
-	c.frozen = true
+func freeze(s *stage, c *simulate.Container) {
+	s.Say("# %s is frozen", c.ID)
+	c.Frozen = true
 }
 
-// thaw continues them. The agent is scheduled before the program has an effect.
-func thaw(s *stage, c *fakeContainer) {
-	s.Say("# %s continues", c.id)
-	c.frozen = false
-	a := c.agent
-	if a == nil {
-		return
-	}
-	if a.nextAt.Before(s.Now) {
-		a.nextAt = s.Now
-	}
-	if a.request != nil && a.request.answerAt.Before(s.Now) {
-		a.request.answerAt = s.Now
-	}
-	s.keepUp()
+// thaw continues them.
+func thaw(s *stage, c *simulate.Container) {
+	s.Say("# %s continues", c.ID)
+	c.Thaw(s.Simulation)
 }
 
 // scrambleLeases runs random steps in random order, with faults of agents.
@@ -97,9 +87,9 @@ func (s *stage) scrambleLeases(chance *rand.Rand, steps int) {
 		case n < 80:
 			s.scramble(chance, 1)
 		case n < 86:
-			s.between = s.another
+			s.Between = s.another
 			s.scramble(chance, 2)
-			s.between = nil
+			s.Between = nil
 		case n < 91:
 			s.sleep(time.Duration(chance.Intn(12_000)) * time.Millisecond)
 		case n < 95:
@@ -113,23 +103,23 @@ func (s *stage) scrambleLeases(chance *rand.Rand, steps int) {
 
 // another is another operator that acts between the reads of this one, with all that follows at once.
 func (s *stage) another() {
-	s.two = true
-	s.look()
+	s.Two = true
+	s.Look()
 	s.pass()
-	s.keepUp()
-	s.keepUp()
-	for _, move := range s.db.moves() {
+	s.KeepUp()
+	s.KeepUp()
+	for _, move := range s.db.Moves() {
 		move()
 	}
-	s.two = false
+	s.Two = false
 }
 
 // executeLate executes a request of an agent that was late.
 func (s *stage) executeLate(chance *rand.Rand) {
-	if n := len(s.net.late); n > 0 {
+	if n := len(s.Net.Late); n > 0 {
 		i := chance.Intn(n)
-		execute := s.net.late[i]
-		s.net.late = slices.Delete(s.net.late, i, i+1)
+		execute := s.Net.Late[i]
+		s.Net.Late = slices.Delete(s.Net.Late, i, i+1)
 		execute()
 	}
 }
@@ -138,9 +128,9 @@ func (s *stage) executeLate(chance *rand.Rand) {
 func (s *stage) leaseFault(chance *rand.Rand) {
 	node := fmt.Sprintf("n%d", chance.Intn(3)+1)
 	switch n := chance.Intn(10); {
-	case n < 3 && s.net.cut[node]:
+	case n < 3 && s.Net.Cut[node]:
 		findServer(node)(s)
-	case n < 3 && s.up(node):
+	case n < 3 && s.Up(node):
 		loseServer(node, chance.Intn(2) == 0)(s)
 	case n < 6:
 		s.anyContainer(chance)
@@ -156,11 +146,11 @@ func (s *stage) leaseFault(chance *rand.Rand) {
 // anyContainer freezes a container of a member with a Lease, or lets it continue. A program without an agent would
 // continue when another member is primary.
 func (s *stage) anyContainer(chance *rand.Rand) {
-	all := slices.DeleteFunc(s.db.all(), func(c *fakeContainer) bool { return c.agent == nil })
+	all := slices.DeleteFunc(s.db.All(), func(c *simulate.Container) bool { return c.Agent == nil })
 	if len(all) == 0 {
 		return
 	}
-	if c := all[chance.Intn(len(all))]; c.frozen {
+	if c := all[chance.Intn(len(all))]; c.Frozen {
 		thaw(s, c)
 	} else {
 		freeze(s, c)
@@ -170,7 +160,7 @@ func (s *stage) anyContainer(chance *rand.Rand) {
 // serverAway is a time in which neither agents nor kubelets nor the operator reach the API server.
 func (s *stage) serverAway(chance *rand.Rand, d time.Duration) {
 	s.Say("# the API server is unreachable for %s", d)
-	s.net.away = true
+	s.Net.Away = true
 	for end := s.Now.Add(d); s.Now.Before(end); {
 		s.sleep(min(end.Sub(s.Now), time.Second))
 		if chance != nil && chance.Intn(5) == 0 {
@@ -178,17 +168,17 @@ func (s *stage) serverAway(chance *rand.Rand, d time.Duration) {
 		}
 		s.check()
 	}
-	s.net.away = false
+	s.Net.Away = false
 }
 
 // healLeases ends all faults, including those of agents.
 func (s *stage) healLeases() {
-	s.net.chance, s.net.cut = nil, map[string]bool{}
-	for len(s.net.late) > 0 {
+	s.Net.Chance, s.Net.Cut = nil, map[string]bool{}
+	for len(s.Net.Late) > 0 {
 		s.executeLate(rand.New(rand.NewSource(1)))
 	}
-	for _, c := range s.db.all() {
-		if c.frozen {
+	for _, c := range s.db.All() {
+		if c.Frozen {
 			thaw(s, c)
 		}
 	}
@@ -206,7 +196,7 @@ func TestRandomOrdersWithLeases(t *testing.T) {
 			for seed := first; seed < first+count; seed++ {
 				s := inAnyOrder(t, &story, int64(seed), true)
 				s.isArmed()
-				fenced += s.net.fenced
+				fenced += s.Net.Fenced
 			}
 		})
 	}
@@ -218,20 +208,20 @@ func TestRandomOrdersWithLeases(t *testing.T) {
 // isArmed checks that the agents of all primaries are armed with the epoch of their grant, and no other agents.
 func (s *stage) isArmed() {
 	s.t.Helper()
-	for _, c := range s.db.all() {
-		a, want := c.agent, int64(0)
+	for _, c := range s.db.All() {
+		a, want := c.Agent, int64(0)
 		if a == nil {
 			continue
 		}
-		for _, g := range s.set().Status.Grants {
-			if g.ContainerID == c.id {
+		for _, g := range s.Set().Status.Grants {
+			if g.ContainerID == c.ID {
 				want = g.LeaseEpoch
 			}
 		}
-		lease := s.lease(a.lease)
-		holds := fencing.HolderOf(lease) == a.identity
-		if a.shown != want || a.armed != (want > 0) || holds != (want > 0) {
-			s.Fatal(s.t, fmt.Sprintf("%s is armed %t with epoch %d, want epoch %d; its Lease is %+v", c.id, a.armed, a.shown, want, lease))
+		lease := s.Lease(a.Lease)
+		holds := fencing.HolderOf(lease) == a.Identity
+		if a.Shown != want || a.Armed != (want > 0) || holds != (want > 0) {
+			s.Fatal(s.t, fmt.Sprintf("%s is armed %t with epoch %d, want epoch %d; its Lease is %+v", c.ID, a.Armed, a.Shown, want, lease))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -37,8 +38,8 @@ func leasedSet(t *testing.T) *stage {
 func (s *stage) hasPrimary(name string) {
 	s.t.Helper()
 	var names []string
-	for _, c := range s.db.acting() {
-		names = append(names, c.pod)
+	for _, c := range s.db.Acting() {
+		names = append(names, c.Pod)
 	}
 	if !slices.Equal(names, []string{name}) {
 		s.Fatal(s.t, fmt.Sprintf("primaries are %q, want %s", names, name))
@@ -64,8 +65,8 @@ func (s *stage) during(d time.Duration) {
 // hasFenced checks how many containers the agents have ended.
 func (s *stage) hasFenced(n int) {
 	s.t.Helper()
-	if s.net.fenced != n {
-		s.Fatal(s.t, fmt.Sprintf("agents have ended %d containers, want %d", s.net.fenced, n))
+	if s.Net.Fenced != n {
+		s.Fatal(s.t, fmt.Sprintf("agents have ended %d containers, want %d", s.Net.Fenced, n))
 	}
 }
 
@@ -77,7 +78,7 @@ func TestASecondaryReplacesThePrimaryOfANodeThatIsCutOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := leasedSet(t)
-			old := s.db.containers["rss-db-0"]
+			old := s.db.Containers["rss-db-0"]
 			r.lose(s)
 			s.during(18 * time.Second)
 			s.hasPrimary("rss-db-0")
@@ -87,8 +88,8 @@ func TestASecondaryReplacesThePrimaryOfANodeThatIsCutOff(t *testing.T) {
 			write(s)
 			r.find(s)
 			s.settle(2 * time.Minute)
-			now := s.db.containers["rss-db-0"]
-			if now.role != record.Secondary || now == old {
+			now := s.db.Containers["rss-db-0"]
+			if now.Role != record.Secondary || now == old {
 				s.Fatal(t, "the former primary is no secondary in a new container")
 			}
 			s.hasPrimary("rss-db-1")
@@ -102,11 +103,11 @@ func TestAPrimaryIsFencedBeforeItIsReplaced(t *testing.T) {
 	s := leasedSet(t)
 	since := s.Now
 	partition("n1")(s)
-	for s.net.fenced == 0 {
+	for s.Net.Fenced == 0 {
 		s.during(500 * time.Millisecond)
 	}
 	ended := s.Now.Sub(since)
-	for len(s.db.acting()) == 0 {
+	for len(s.db.Acting()) == 0 {
 		s.during(500 * time.Millisecond)
 	}
 	if replaced := s.Now.Sub(since); ended > 21*time.Second || replaced < 30*time.Second || replaced > 45*time.Second {
@@ -132,8 +133,8 @@ func TestAnAPIServerThatIsAwayForLongEndsThePrimary(t *testing.T) {
 		write(s)
 		s.serverAway(nil, away)
 		s.hasFenced(1)
-		if all := s.db.acting(); len(all) > 0 {
-			s.Fatal(t, all[0].pod+" is primary without the API server")
+		if all := s.db.Acting(); len(all) > 0 {
+			s.Fatal(t, all[0].Pod+" is primary without the API server")
 		}
 		s.settle(2 * time.Minute)
 		write(s)
@@ -189,7 +190,7 @@ func TestInterruptedAssignments(t *testing.T) {
 				step(s)
 				s.settle(2 * time.Minute)
 				s.during(2 * time.Minute)
-				if len(s.db.acting()) != 1 {
+				if len(s.db.Acting()) != 1 {
 					s.Fatal(t, "no member is primary")
 				}
 				together(answers("n1"), write)(s)
@@ -223,12 +224,12 @@ func TestMembersWithLeasesThatAreScaled(t *testing.T) {
 		step(s)
 		s.settle(2 * time.Minute)
 		write(s)
-		if *s.set().Spec.Replicas > 0 {
+		if *s.Set().Spec.Replicas > 0 {
 			s.isHealthy()
 		}
 	}
 	var names []string
-	for _, l := range s.leases() {
+	for _, l := range s.Leases() {
 		names = append(names, l.Name)
 	}
 	if !slices.Equal(names, []string{"rss-db-0.member", "rss-db-1.member"}) {
@@ -250,7 +251,7 @@ func TestFencingIsSwitchedOffAndOn(t *testing.T) {
 		s.settle(2 * time.Minute)
 		write(s)
 		s.isHealthy()
-		if s.hasLeases() != (i%2 == 1) {
+		if s.HasLeases() != (i%2 == 1) {
 			s.Fatal(t, "the members are not as wanted")
 		}
 	}
@@ -261,7 +262,7 @@ func TestFencingIsSwitchedOffAndOn(t *testing.T) {
 // scheduled again.
 func TestAFrozenPrimaryIsReplaced(t *testing.T) {
 	s := leasedSet(t)
-	old := s.db.containers["rss-db-0"]
+	old := s.db.Containers["rss-db-0"]
 	freeze(s, old)
 	s.during(50 * time.Second)
 	s.hasPrimary("rss-db-1")
@@ -276,8 +277,8 @@ func TestAFrozenPrimaryIsReplaced(t *testing.T) {
 // the API server until its Lease has expired. Its container continues, and counts as ended by the annotation of the Lease.
 func TestAnAgentThatWasNeverArmed(t *testing.T) {
 	s := leasedSet(t)
-	s.net.loses = func(a *fakeAgent, renews bool) bool {
-		isFirst := renews && a.c.pod == "rss-db-1"
+	s.Net.Loses = func(a *simulate.Agent, renews bool) bool {
+		isFirst := renews && a.Container.Pod == "rss-db-1"
 		if isFirst {
 			loseServer("n2", false)(s)
 		}
@@ -285,10 +286,10 @@ func TestAnAgentThatWasNeverArmed(t *testing.T) {
 	}
 	crash(0)(s)
 	s.during(2 * time.Minute)
-	s.net.loses = nil
+	s.Net.Loses = nil
 	findServer("n2")(s)
 	s.settle(2 * time.Minute)
-	if len(s.db.acting()) != 1 {
+	if len(s.db.Acting()) != 1 {
 		s.Fatal(t, "no member is primary")
 	}
 	s.settle(2 * time.Minute) // its pod is recreated
@@ -300,10 +301,10 @@ func TestAnAgentThatWasNeverArmed(t *testing.T) {
 func TestALeaseThatAnotherOperatorHasAssignedMeanwhile(t *testing.T) {
 	s := leasedSet(t)
 	for _, step := range []func(*stage){crash(0), switchTo(2), deleted(2), partition("n1"), answers("n1")} {
-		s.between = s.another
+		s.Between = s.another
 		step(s)
 		s.during(time.Minute)
-		s.between = nil
+		s.Between = nil
 		s.settle(2 * time.Minute)
 		write(s)
 	}
@@ -335,7 +336,7 @@ func TestALostPodOfAMemberWithoutALease(t *testing.T) {
 	partition("n1")(s)
 	s.during(5 * time.Minute)
 	s.hasPrimary("rss-db-0")
-	if c := s.db.containers["rss-db-0"]; c.agent != nil {
+	if c := s.db.Containers["rss-db-0"]; c.Agent != nil {
 		s.Fatal(t, "the primary on the lost node has a Lease")
 	}
 	answers("n1")(s)

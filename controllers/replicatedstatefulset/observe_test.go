@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -32,10 +33,10 @@ func TestWhoIsAMember(t *testing.T) {
 	stranger("rss-db-x", "ns", "db")
 	var want []string
 	for i := range 11 {
-		want = append(want, spec.MemberName(anySet, i))
+		want = append(want, spec.MemberName(fixture.SetOf(1, 1), i))
 	}
 	look := func() (names []string) {
-		for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members {
+		for _, m := range s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}).Members {
 			names = append(names, m.Name())
 		}
 		return names
@@ -43,7 +44,7 @@ func TestWhoIsAMember(t *testing.T) {
 	if got := look(); !slices.Equal(got, want) {
 		t.Errorf("RS-49, RS-62: the members are %q, want the members of this set by ordinal", got)
 	}
-	if got := s.set().Status.Members.Ready; !slices.Equal(got, want) {
+	if got := s.Set().Status.Members.Ready; !slices.Equal(got, want) {
 		t.Errorf("RS-49: status.members.ready is %q, want all members by ordinal", got)
 	}
 	strip(0)(s) // the primary
@@ -57,7 +58,7 @@ func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
 	s := newStage(t, fixture.SetOf(1, 1))
 	s.settle(10 * time.Second)
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
-	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members[0]; m.CommandsIn != "main" {
+	if m := s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}).Members[0]; m.CommandsIn != "main" {
 		t.Errorf("commands for a pod of the former template run in %q, want main", m.CommandsIn)
 	}
 }
@@ -76,7 +77,7 @@ func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 // lookLive returns the live world and the types that were read live.
 func (s *stage) lookLive() (*facts.World, map[string]int) {
 	n := noting{s.Cluster, map[string]int{}}
-	return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
+	return s.observe(s.Set(), engine.View{Reader: n, Live: true}), n.asked
 }
 
 func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
@@ -93,7 +94,7 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	}
 	gone := w.Services["db-primary"]
 	s.DeleteNow(gone)
-	s.look()
+	s.Look()
 	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // belongs to another object
 	if w, _ = s.lookLive(); w.Services[gone.Name] == nil || w.Ours(w.Services[gone.Name]) {
 		t.Errorf("a Service that is missing in the cache is %v, want a foreign one", w.Services[gone.Name])
@@ -117,7 +118,7 @@ func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
 func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 	s := newStage(t, fixture.SetOf(3, 1))
 	s.settle(20 * time.Second)
-	missing, tainted := s.Snapshot(cutAsCached), s.Snapshot(cutAsCached)
+	missing, tainted := s.Snapshot(simulate.CutAsCached), s.Snapshot(simulate.CutAsCached)
 	for key, obj := range missing.All {
 		if key.Kind == "Node" {
 			delete(missing.All, key)
@@ -128,9 +129,9 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 		}
 	}
 	for name, behind := range map[string]*objects.Objects{"misses all Nodes": missing, "shows all Nodes as powered off": tainted} {
-		s.r.Nodes = behind
+		s.Reader.Nodes = behind
 		for range 3 {
-			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
+			w := s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true})
 			for _, m := range w.Members {
 				if m.Node.Missing || m.Node.OutOfService || !m.Node.Ready || facts.Derive(w).IsPoweredOff(m) {
 					t.Errorf("RS-34: the cache %s, and %s counts as on an unreachable Node: %+v", name, m.Name(), m.Node)

@@ -31,9 +31,9 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	s := newStage(t, fixture.SetOf(math.MaxInt32, 1))
 	s.settle(20 * time.Second)
 	n := noting{s.Cluster, map[string]int{}}
-	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
-	if !strings.Contains(w.Invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
-		t.Errorf("the error is %s, and the StatefulSet is %v", w.Invalid, s.statefulSet())
+	w := s.observe(s.Set(), engine.View{Reader: n, Live: true})
+	if !strings.Contains(w.Invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.StatefulSet() != nil {
+		t.Errorf("the error is %s, and the StatefulSet is %v", w.Invalid, s.StatefulSet())
 	}
 	count := 0
 	for range w.WantedNames() {
@@ -52,8 +52,8 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
 		s.Put(stray)
 		n := noting{s.Cluster, map[string]int{}}
-		s.r.Live = n
-		w := s.observe(s.set(), engine.View{Reader: n, Live: true})
+		s.Reader.Live = n
+		w := s.observe(s.Set(), engine.View{Reader: n, Live: true})
 		if len(w.Members) != 1 || w.Members[0].Name() != "rss-db-7" {
 			t.Errorf("replicas %d: %d members are found, want the one that lost its labels", r.replicas, len(w.Members))
 		}
@@ -66,10 +66,10 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 	s := newStage(t, fixture.SetOf(1, 1))
 	for _, n := range []int{spec.MaxReplicas - 1, spec.MaxReplicas} {
-		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: spec.MemberName(anySet, n), Namespace: "ns", Labels: spec.OwnLabels(anySet)}})
+		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: spec.MemberName(fixture.SetOf(1, 1), n), Namespace: "ns", Labels: spec.OwnLabels(fixture.SetOf(1, 1))}})
 	}
 	var names []string
-	for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).Members {
+	for _, m := range s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}).Members {
 		names = append(names, m.Name())
 	}
 	if !slices.Equal(names, []string{"rss-db-999"}) {
@@ -94,7 +94,7 @@ func TestRulesAreBounded(t *testing.T) {
 		s.Put(c)
 		all[c.Name] = []any{c.Data, c.BinaryData}
 	}
-	pass := func() *facts.World { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
+	pass := func() *facts.World { s.Look(); return s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}) }
 	w := pass()
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("the hash is %s (%q), want %s as on running pods", w.Rules, w.WhyRulesIgnored, want)
 	}
 	s.settle(20 * time.Second)
-	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
+	before := s.StatefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
 	extra := rule(spec.MaxRules, "x")
 	s.Put(extra)
 	if w = pass(); w.WhyRulesIgnored != "it selects 101 ConfigMaps; the max is 100" || w.Rules != before || before == "" {

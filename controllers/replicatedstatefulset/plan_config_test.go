@@ -58,11 +58,11 @@ func followed(t *testing.T, text string) *stage {
 
 // same reports whether the pods are the same as before.
 func (s *stage) same(before []*corev1.Pod) bool {
-	return slices.EqualFunc(before, s.pods(), func(a, b *corev1.Pod) bool { return a.UID == b.UID })
+	return slices.EqualFunc(before, s.Pods(), func(a, b *corev1.Pod) bool { return a.UID == b.UID })
 }
 
 func (s *stage) condition(kind string) metav1.Condition {
-	return ptr.Deref(meta.FindStatusCondition(s.set().Status.Conditions, kind), metav1.Condition{})
+	return ptr.Deref(meta.FindStatusCondition(s.Set().Status.Conditions, kind), metav1.Condition{})
 }
 
 func TestRS96WhatRestartsNobody(t *testing.T) {
@@ -82,7 +82,7 @@ func TestRS96WhatRestartsNobody(t *testing.T) {
 		{"another Secret changes", func(s *stage) { secret("other", "two")(s) }},
 		{"an edit is reverted within the batching window", func(s *stage) {
 			secret("creds", "two")(s)
-			s.look()
+			s.Look()
 			s.pass()
 			secret("creds", "one")(s)
 		}},
@@ -99,13 +99,13 @@ func TestRS96WhatRestartsNobody(t *testing.T) {
 		{"the StatefulSet is recreated and adopts the pods after a restart for a change", func(s *stage) {
 			secret("creds", "two")(s)
 			s.settle(30 * time.Second)
-			s.mark = s.pods()
+			s.mark = s.Pods()
 			together(orphan, deleteStatefulSet)(s)
 		}},
 	} {
 		t.Run(row.says, func(t *testing.T) {
 			s := followed(t, "one")
-			s.mark = s.pods()
+			s.mark = s.Pods()
 			row.does(s)
 			s.settle(30 * time.Second)
 			if !s.same(s.mark) {
@@ -117,7 +117,7 @@ func TestRS96WhatRestartsNobody(t *testing.T) {
 
 func TestRS97AMissingSecretRestartsNobodyAndIsSaid(t *testing.T) {
 	s := followed(t, "one")
-	before := s.pods()
+	before := s.Pods()
 	gone("creds")(s)
 	s.settle(30 * time.Second)
 	bad := s.condition(v1alpha1.ConditionDegraded)
@@ -140,7 +140,7 @@ func TestRS97AMissingSecretRestartsNobodyAndIsSaid(t *testing.T) {
 // as a change.
 func TestRS96AnOptionalSecretThatComesIsAChange(t *testing.T) {
 	s := followed(t, "one")
-	before := s.pods()
+	before := s.Pods()
 	secret("extra", "new")(s)
 	s.settle(30 * time.Second)
 	if s.same(before) {
@@ -160,8 +160,8 @@ func (f forbidding) Get(ctx context.Context, key client.ObjectKey, into client.O
 
 func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	s := followed(t, "one")
-	before := s.pods()
-	s.r.Config.Live = forbidding{s.Cluster}
+	before := s.Pods()
+	s.Reader.Config.Live = forbidding{s.Cluster}
 	secret("creds", "two")(s)
 	s.settle(30 * time.Second)
 	bad := s.condition(v1alpha1.ConditionDegraded)
@@ -173,7 +173,7 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 	if !s.same(before) {
 		t.Error("members are recreated")
 	}
-	s.r.Config.Live = s.Cluster
+	s.Reader.Config.Live = s.Cluster
 	s.Now = s.Now.Add(configuration.Retry)
 	s.settle(30 * time.Second)
 	if s.same(before) {
@@ -185,15 +185,15 @@ func TestRS97ASecretThatMayNotBeReadIsSaidWithTheCommand(t *testing.T) {
 // may have been reverted.
 func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	s := followed(t, "one")
-	before, hash := s.pods(), facts.StampOf(s.statefulSet())
+	before, hash := s.Pods(), facts.StampOf(s.StatefulSet())
 	secret("creds", "two")(s)
-	s.look()
+	s.Look()
 	s.pass() // the batching window begins
-	s.look()
+	s.Look()
 	s.Now = s.Now.Add(configuration.Window)
 	secret("creds", "one")(s) // the cache does not show it
 	s.pass()
-	if got := facts.StampOf(s.statefulSet()); got != hash {
+	if got := facts.StampOf(s.StatefulSet()); got != hash {
 		t.Errorf("the hash on the StatefulSet is %v, was %v", got, hash)
 	}
 	s.settle(30 * time.Second)
@@ -210,13 +210,13 @@ func TestOneRestartIsEnoughForBoth(t *testing.T) {
 	secret("creds", "two")(s)
 	image("two")(s)
 	for range 400 {
-		s.look()
+		s.Look()
 		s.pass()
-		for _, move := range slices.Concat(s.machines(), s.db.moves()) {
+		for _, move := range slices.Concat(s.Machines(), s.db.Moves()) {
 			move()
 		}
 		s.Now = s.Now.Add(200 * time.Millisecond)
-		for _, p := range s.pods() {
+		for _, p := range s.Pods() {
 			uids[p.UID] = true
 		}
 	}

@@ -72,8 +72,8 @@ func askToGo(ordinal int) func(*stage) {
 			return
 		}
 		s.Say("# an eviction of %s is requested", p.Name)
-		s.book = map[types.UID]facts.Entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
-		s.r.Book.Entries = s.book
+		s.Book = map[types.UID]facts.Entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
+		s.Reader.Book.Entries = s.Book
 	}
 }
 
@@ -127,7 +127,7 @@ func selects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 // computes it.
 func (s *stage) allowed(b *policyv1.PodDisruptionBudget) int {
 	healthy := 0
-	for _, p := range s.pods() {
+	for _, p := range s.Pods() {
 		if selects(b, p) && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, isReady) {
 			healthy++
 		}
@@ -135,7 +135,7 @@ func (s *stage) allowed(b *policyv1.PodDisruptionBudget) int {
 	if b.Spec.MinAvailable != nil {
 		return healthy - b.Spec.MinAvailable.IntValue()
 	}
-	return healthy - (int(*s.statefulSet().Spec.Replicas) - b.Spec.MaxUnavailable.IntValue())
+	return healthy - (int(*s.StatefulSet().Spec.Replicas) - b.Spec.MaxUnavailable.IntValue())
 }
 
 func isReady(c corev1.PodCondition) bool {
@@ -162,10 +162,10 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 			}
 			ask(s)
 			for range 60 {
-				s.look()
+				s.Look()
 				s.pass()
-				s.any(chance, s.machines())
-				s.any(chance, s.db.moves())
+				s.any(chance, s.Machines())
+				s.any(chance, s.db.Moves())
 				if chance.Intn(20) == 0 {
 					s.restart()
 				}
@@ -185,15 +185,15 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 // watchEvictions requests evictions after each write.
 func (s *stage) watchEvictions() {
 	s.Changed = func(_ *action.Action, _, _ client.Object) {
-		acting := s.db.acting()
-		for _, p := range s.pods() {
+		acting := s.db.Acting()
+		for _, p := range s.Pods() {
 			if s.whyNotEvicted(p) != "" || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
 				continue
 			}
-			if c := s.db.of(p); c != nil && c.role == record.Primary {
+			if c := s.db.Container(p); c != nil && c.Role == record.Primary {
 				s.Breaks("%s acts as primary and may be evicted", p.Name)
 			}
-			if len(acting) < int(*s.set().Spec.Primaries) {
+			if len(acting) < int(*s.Set().Spec.Primaries) {
 				s.Breaks("%s may be evicted while a primary is missing", p.Name)
 			}
 		}

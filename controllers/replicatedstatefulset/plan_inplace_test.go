@@ -14,18 +14,18 @@ import (
 func TestRevisionsAreReadLive(t *testing.T) {
 	s := newStage(t, fixture.InPlace(fixture.SetOf(3, 1)))
 	s.settle(time.Minute)
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
+	if w := s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
 		t.Errorf("%d templates of an updated set are read, want 0", len(w.Revisions))
 	}
 	cpuOf("2")(s)
 	for range 3 { // the StatefulSet gets the template, and its controller observes it
-		s.look()
+		s.Look()
 		s.pass()
-		for _, move := range s.machines() {
+		for _, move := range s.Machines() {
 			move()
 		}
 	}
-	w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
+	w := s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true})
 	if now, was := w.Revisions[w.Stateful.Status.UpdateRevision], w.Revisions[s.pod(1).Labels[appsv1.ControllerRevisionHashLabelKey]]; now == nil || was == nil ||
 		now.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || len(was.Spec.Containers[0].Resources.Requests) > 0 {
 		t.Fatalf("the revisions are %v", w.Revisions)
@@ -38,7 +38,7 @@ func TestRevisionsAreReadLive(t *testing.T) {
 			s.Put(next)
 		}
 	}
-	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
+	if w := s.observe(s.Set(), engine.View{Reader: s.Cluster, Live: true}); len(w.Revisions) != 0 {
 		t.Error("revisions of another owner are read")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -119,16 +120,16 @@ func cpuOf(amount string) func(*stage) {
 func rooms(cpu int64) func(*stage) {
 	return func(s *stage) {
 		s.Say("# nodes have %d cpu for a pod", cpu)
-		s.room = cpu
+		s.Room = cpu
 	}
 }
 
 // unfollowed adds an entry that only that member has.
 func unfollowed(ordinal int) func(*stage) {
 	return func(s *stage) {
-		s.db.entries++
-		d := s.db.disk(spec.MemberName(s.set(), ordinal))
-		d.log = append(d.log, s.db.entries)
+		s.entries++
+		d := s.db.Disk(spec.MemberName(s.Set(), ordinal))
+		d.Log = append(d.Log, s.entries)
 	}
 }
 
@@ -136,12 +137,12 @@ func unfollowed(ordinal int) func(*stage) {
 // it may give up before.
 func primaryAgain(s *stage) {
 	for range 1000 {
-		s.look()
+		s.Look()
 		s.pass()
-		if slices.ContainsFunc(s.db.acting(), func(c *fakeContainer) bool { return c.pod != "rss-db-0" }) {
+		if slices.ContainsFunc(s.db.Acting(), func(c *simulate.Container) bool { return c.Pod != "rss-db-0" }) {
 			return
 		}
-		for _, move := range append(s.machines(), s.db.moves()...) {
+		for _, move := range append(s.Machines(), s.db.Moves()...) {
 			move()
 		}
 		s.Now = s.Now.Add(100 * time.Millisecond)
@@ -151,15 +152,15 @@ func primaryAgain(s *stage) {
 // oneResized runs the operator until a resize of a pod was requested.
 func oneResized(s *stage) {
 	told := func(p *corev1.Pod) bool {
-		return facts.IsChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !isSized(p)
+		return facts.IsChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !simulate.IsSized(p)
 	}
 	for range 300 {
-		s.look()
+		s.Look()
 		s.pass()
-		if slices.ContainsFunc(s.pods(), told) {
+		if slices.ContainsFunc(s.Pods(), told) {
 			return
 		}
-		for _, move := range append(s.machines(), s.db.moves()...) {
+		for _, move := range append(s.Machines(), s.db.Moves()...) {
 			move()
 		}
 		s.Now = s.Now.Add(100 * time.Millisecond)
@@ -176,9 +177,9 @@ func original() *v1alpha1.ReplicatedStatefulSet {
 // The steps.
 
 func write(s *stage) {
-	for _, p := range s.db.acting() {
-		if s.up(p.node) {
-			s.db.write(p)
+	for _, p := range s.db.Acting() {
+		if s.Up(p.Node) {
+			s.writeTo(p)
 			return
 		}
 	}
@@ -186,9 +187,9 @@ func write(s *stage) {
 
 func crash(ordinal int) func(*stage) {
 	return func(s *stage) {
-		if p := s.pod(ordinal); p != nil && s.db.of(p) != nil {
-			s.Say("# %s crashes", s.db.of(p).id)
-			s.db.kill(s.db.of(p))
+		if p := s.pod(ordinal); p != nil && s.db.Container(p) != nil {
+			s.Say("# %s crashes", s.db.Container(p).ID)
+			s.db.Kill(s.db.Container(p))
 		}
 	}
 }
@@ -231,9 +232,9 @@ func powerOff(node string) func(*stage) {
 	return func(s *stage) {
 		s.Say("# %s is powered off", node)
 		kubelet.Turn(s.Cluster, node, false)
-		for _, c := range s.db.all() {
-			if c.node == node {
-				s.db.kill(c)
+		for _, c := range s.db.All() {
+			if c.Node == node {
+				s.db.Kill(c)
 			}
 		}
 	}
@@ -246,7 +247,7 @@ func outOfService(name string) func(*stage) {
 		s.Say("# %s is out of service", name)
 		s.taint(name, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
 		s.moved[name] = "n5" // its pods come up on another node
-		for _, p := range s.pods() {
+		for _, p := range s.Pods() {
 			if p.Spec.NodeName == name {
 				s.DeleteNow(p)
 			}
@@ -272,7 +273,7 @@ func together(steps ...func(*stage)) func(*stage) {
 func failsTwice(command string) func(*stage) {
 	return func(s *stage) {
 		s.Say("# %s fails twice", command)
-		s.db.fails[command] = 2
+		s.db.Fails[command] = 2
 	}
 }
 
@@ -280,15 +281,15 @@ func failsTwice(command string) func(*stage) {
 func untilOne(is v1alpha1.MembershipState) func(*stage) {
 	return func(s *stage) {
 		for range 50 {
-			s.look()
+			s.Look()
 			s.pass()
-			if set := s.set(); set == nil || slices.ContainsFunc(set.Status.Memberships, func(m v1alpha1.Membership) bool { return m.State == is }) {
+			if set := s.Set(); set == nil || slices.ContainsFunc(set.Status.Memberships, func(m v1alpha1.Membership) bool { return m.State == is }) {
 				return
 			}
-			for _, m := range append(s.machines(), s.db.moves()...) {
+			for _, m := range append(s.Machines(), s.db.Moves()...) {
 				m()
 			}
-			s.tick()
+			s.Tick()
 		}
 	}
 }
@@ -297,16 +298,16 @@ func untilOne(is v1alpha1.MembershipState) func(*stage) {
 func restartIn(command string) func(*stage) {
 	return func(s *stage) {
 		for range 200 {
-			s.look()
+			s.Look()
 			s.pass()
-			for _, c := range s.db.running {
+			for _, c := range s.db.Running {
 				if c.Name == command {
 					s.Say("# the operator restarts")
 					s.restart()
 					return
 				}
 			}
-			for _, move := range append(s.machines(), s.db.moves()...) {
+			for _, move := range append(s.Machines(), s.db.Moves()...) {
 				move()
 			}
 			s.Now = s.Now.Add(500 * time.Millisecond)
@@ -316,10 +317,10 @@ func restartIn(command string) func(*stage) {
 
 // hang makes a command of a pod never end.
 func hang(command string) func(*stage) {
-	return func(s *stage) { s.db.hangs[command] = true }
+	return func(s *stage) { s.db.Hangs[command] = true }
 }
 
-func unhang(s *stage) { s.db.hangs = map[string]bool{} }
+func unhang(s *stage) { s.db.Hangs = map[string]bool{} }
 
 func scaleTo(n int32) func(*stage) {
 	return func(s *stage) {
@@ -344,7 +345,7 @@ func image(name string) func(*stage) {
 
 func switchTo(ordinal int) func(*stage) {
 	return func(s *stage) {
-		name := spec.MemberName(s.set(), ordinal)
+		name := spec.MemberName(s.Set(), ordinal)
 		s.Say("# a switchover to %s is requested", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
@@ -355,7 +356,7 @@ func switchTo(ordinal int) func(*stage) {
 // apply applies a manifest with a switchover order, as a tool does repeatedly.
 func apply(ordinal int, id string) func(*stage) {
 	return func(s *stage) {
-		name := spec.MemberName(s.set(), ordinal)
+		name := spec.MemberName(s.Set(), ordinal)
 		s.Say("# switchoverTo %s with id %s is applied", name, id)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: name, ID: id}
@@ -374,7 +375,7 @@ func strip(ordinal int) func(*stage) {
 	return func(s *stage) {
 		if p := s.pod(ordinal); p != nil {
 			s.Say("# the labels of %s are removed", p.Name)
-			s.edit(p, func(p *corev1.Pod) { p.Labels = nil })
+			s.Edit(p, func(p *corev1.Pod) { p.Labels = nil })
 		}
 	}
 }
@@ -393,7 +394,7 @@ func park(ordinals ...int) func(*stage) {
 	return func(s *stage) {
 		var names []string
 		for _, n := range ordinals {
-			names = append(names, spec.MemberName(s.set(), n))
+			names = append(names, spec.MemberName(s.Set(), n))
 		}
 		s.Say("# maintenance is set to %v", names)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Maintenance = names })
@@ -413,7 +414,7 @@ func quarter(s *stage) {
 }
 
 func deleteStatefulSet(s *stage) {
-	if set := s.statefulSet(); set != nil {
+	if set := s.StatefulSet(); set != nil {
 		s.Say("# the StatefulSet is deleted")
 		s.Delete(set)
 	}
@@ -421,8 +422,8 @@ func deleteStatefulSet(s *stage) {
 
 // orphan removes the owners as the first step of a deletion with --cascade=orphan.
 func orphan(s *stage) {
-	for _, p := range s.pods() {
-		s.edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	for _, p := range s.Pods() {
+		s.Edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	}
 }
 
@@ -433,24 +434,24 @@ func deleteNamespace(s *stage) {
 	ns.SetDeletionTimestamp(&at)
 	s.Put(ns)
 	deleteStatefulSet(s)
-	for _, p := range s.pods() {
+	for _, p := range s.Pods() {
 		s.Delete(p)
 	}
-	s.Delete(s.set())
+	s.Delete(s.Set())
 }
 
 func deleteSet(s *stage) {
 	s.Say("# the object is deleted")
-	s.Delete(s.set())
+	s.Delete(s.Set())
 }
 
 // ends checks the end of a story: everything that is wanted exists and is healthy, and the operator
 // rests.
 func (s *stage) ends(story *scenario) {
 	s.t.Helper()
-	set := s.set()
+	set := s.Set()
 	if story.gone {
-		if set != nil || len(s.pods()) > 0 {
+		if set != nil || len(s.Pods()) > 0 {
 			s.Fatal(s.t, "the object is not deleted")
 		}
 		return
@@ -469,18 +470,18 @@ func (s *stage) ends(story *scenario) {
 		if !m.UpToDate {
 			s.Fatal(s.t, m.Name()+" is out of date")
 		}
-		if spec.HasCommand(set, v1alpha1.CommandLeave) && !s.db.members[m.Name()] {
+		if spec.HasCommand(set, v1alpha1.CommandLeave) && !s.db.Members[m.Name()] {
 			s.Fatal(s.t, "RS-150 the application does not know "+m.Name())
 		}
 	}
-	for name := range s.db.members {
+	for name := range s.db.Members {
 		if spec.HasCommand(set, v1alpha1.CommandLeave) && f.Named(name) == nil {
 			s.Fatal(s.t, "RS-149 the application still knows "+name+", which was removed")
 		}
 	}
 	for _, name := range set.Status.Members.Primary {
-		for _, entry := range s.db.acked {
-			if !slices.Contains(s.db.disk(name).log, entry) {
+		for _, entry := range s.acked {
+			if !slices.Contains(s.db.Disk(name).Log, entry) {
 				s.Fatal(s.t, "an acknowledged entry is lost")
 			}
 		}
@@ -488,14 +489,14 @@ func (s *stage) ends(story *scenario) {
 	version := set.ResourceVersion
 	s.restart() // even a new process sends only queries
 	for range 10 {
-		s.look()
+		s.Look()
 		s.pass()
-		for _, move := range s.db.moves() {
+		for _, move := range s.db.Moves() {
 			move()
 		}
-		s.tick()
+		s.Tick()
 	}
-	if s.set().ResourceVersion != version {
+	if s.Set().ResourceVersion != version {
 		s.Fatal(s.t, "the operator writes at rest")
 	}
 }
@@ -511,7 +512,7 @@ func TestStories(t *testing.T) {
 				s.Say("")
 				step(s)
 				s.settle(story.wait)
-				if s.set() != nil {
+				if s.Set() != nil {
 					s.tell()
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
 )
 
@@ -39,7 +40,7 @@ func inAnyOrder(t *testing.T, story *scenario, seed int64, leases bool) *stage {
 	s.Shuffle = chance
 	scramble, heal, least := s.scramble, s.heal, 20
 	if leases {
-		s.net.chance = chance
+		s.Net.Chance = chance
 		scramble, heal, least = s.scrambleLeases, s.healLeases, 50
 	}
 	if seed%2 == 0 {
@@ -47,7 +48,7 @@ func inAnyOrder(t *testing.T, story *scenario, seed int64, leases bool) *stage {
 	}
 	for _, step := range story.steps {
 		scramble(chance, least+chance.Intn(150))
-		if s.set() != nil {
+		if s.Set() != nil {
 			step(s)
 		}
 	}
@@ -66,24 +67,24 @@ func inAnyOrder(t *testing.T, story *scenario, seed int64, leases bool) *stage {
 func (s *stage) scramble(chance *rand.Rand, steps int) {
 	s.t.Helper()
 	for range steps {
-		s.tick()
+		s.Tick()
 		switch n := chance.Intn(100); {
 		case n < 25:
-			s.any(chance, s.machines())
+			s.any(chance, s.Machines())
 		case n < 45:
 			s.anyCommand(chance)
 		case n < 70:
-			s.hasty = chance.Intn(10) == 0
+			s.Hasty = chance.Intn(10) == 0
 			switch chance.Intn(8) {
 			case 0, 1:
-				s.race = func() { s.any(chance, s.machines()) }
+				s.Race = func() { s.any(chance, s.Machines()) }
 			case 2:
-				s.race = s.rival
+				s.Race = s.rival
 			}
 			s.pass()
-			s.hasty, s.race = false, nil
+			s.Hasty, s.Race = false, nil
 		case n < 85:
-			s.look()
+			s.Look()
 		case n < 92:
 			s.Now = s.Now.Add(time.Duration(chance.Intn(3000)) * time.Millisecond)
 		case n < 95:
@@ -102,23 +103,23 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 
 // rival is another operator that acts between the reads and the writes of this one.
 func (s *stage) rival() {
-	s.race, s.two = nil, true
-	s.look()
+	s.Race, s.Two = nil, true
+	s.Look()
 	s.pass()
-	s.two = false
+	s.Two = false
 }
 
 // misfortune affects a member, a node, or all requests to the API server.
 func (s *stage) misfortune(chance *rand.Rand) {
 	member, node := chance.Intn(3), fmt.Sprintf("n%d", chance.Intn(3)+1)
 	switch n := chance.Intn(12); {
-	case s.set() == nil, n < 4:
+	case s.Set() == nil, n < 4:
 		crash(member)(s)
 	case n < 6:
 		deleted(member)(s)
-	case n < 7 && spec.NeedsFinalizer(spec.WithDefaults(s.set())):
+	case n < 7 && spec.NeedsFinalizer(spec.WithDefaults(s.Set())):
 		forced(member)(s)
-	case n < 9 && s.up(node):
+	case n < 9 && s.Up(node):
 		partition(node)(s)
 	case n < 9 && s.moved[node] == "":
 		s.Say("# %s is reachable again", node)
@@ -135,10 +136,10 @@ func (s *stage) misfortune(chance *rand.Rand) {
 // or crash.
 func (s *stage) outage(chance *rand.Rand) {
 	s.Say("# the API server is unreachable")
-	s.net.away = true
-	defer func() { s.net.away = false }()
-	for _, uid := range sortedKeys(s.db.running) {
-		s.db.end(s.db.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
+	s.Net.Away = true
+	defer func() { s.Net.Away = false }()
+	for _, uid := range sortedKeys(s.db.Running) {
+		s.db.End(s.db.Running[uid], []simulate.End{simulate.Unsent, simulate.Unanswered, simulate.Delayed}[chance.Intn(3)])
 		s.check()
 	}
 	if chance.Intn(2) == 0 {
@@ -153,31 +154,31 @@ func (s *stage) outage(chance *rand.Rand) {
 // inVain is a pass without an API server: it decides on cached data, and its queries are never
 // sent.
 func (s *stage) inVain() {
-	if s.keepUp(); s.hasLeases() {
+	if s.KeepUp(); s.HasLeases() {
 		return // a pass that cannot read the Leases does nothing
 	}
 	var cached v1alpha1.ReplicatedStatefulSet
-	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
+	if s.Reader.Cache.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return
 	}
-	if p := rules.Decide(s.observe(&cached, engine.View{Reader: s.shown})); p.AsksOnly() {
+	if p := rules.Decide(s.observe(&cached, engine.View{Reader: s.Reader.Cache})); p.AsksOnly() {
 		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
-				s.db.send(*a.Command)
+				s.db.Send(*a.Command)
 			}
 		}
 	}
-	for _, uid := range sortedKeys(s.db.running) {
-		s.db.end(s.db.running[uid], "not sent")
+	for _, uid := range sortedKeys(s.db.Running) {
+		s.db.End(s.db.Running[uid], simulate.Unsent)
 	}
 }
 
 // takesEffect applies one delayed effect of a command whose result is no longer awaited.
 func (s *stage) takesEffect(chance *rand.Rand) {
-	if n := len(s.db.late); n > 0 {
+	if n := len(s.db.Late); n > 0 {
 		i := chance.Intn(n)
-		late := s.db.late[i]
-		s.db.late = slices.Delete(s.db.late, i, i+1)
+		late := s.db.Late[i]
+		s.db.Late = slices.Delete(s.db.Late, i, i+1)
 		late()
 	}
 }
@@ -190,24 +191,24 @@ func (s *stage) any(chance *rand.Rand, moves []func()) {
 
 // anyCommand lets a random command go on, or end in one of the possible ways.
 func (s *stage) anyCommand(chance *rand.Rand) {
-	keys := sortedKeys(s.db.running)
+	keys := sortedKeys(s.db.Running)
 	if len(keys) == 0 {
 		return
 	}
-	c := s.db.running[keys[chance.Intn(len(keys))]]
+	c := s.db.Running[keys[chance.Intn(len(keys))]]
 	switch n := chance.Intn(100); {
-	case !c.arrived && n < 50:
-		s.db.arrive(c)
-	case s.db.hangs[c.Pod.Name+" "+c.Name]:
-		s.any(chance, s.db.moves())
+	case !c.HasArrived() && n < 50:
+		s.db.Arrive(c)
+	case s.db.Hangs[c.Pod.Name+" "+c.Name]:
+		s.any(chance, s.db.Moves())
 	case n < 80:
-		s.db.end(c, "")
+		s.db.End(c, simulate.Ends)
 	default:
-		how := []string{"not sent", "answer lost", "late", "fails"}[n%4]
+		how := []simulate.End{simulate.Unsent, simulate.Unanswered, simulate.Delayed, simulate.Fails}[n%4]
 		if spec.Starts(c.Name) && n >= 90 {
-			how = "returns 0"
+			how = simulate.Premature
 		}
-		s.db.end(c, how)
+		s.db.End(c, how)
 	}
 }
 
@@ -232,9 +233,9 @@ func (s *stage) meddle(chance *rand.Rand) {
 // heal ends all failures, and delivers all requests in flight.
 func (s *stage) heal() {
 	s.Say("# all failures end")
-	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}
+	s.Interfere, s.db.Hangs, s.db.Fails = nil, map[string]bool{}, map[string]int{}
 	for i := range s.nodes {
-		if name := fmt.Sprintf("n%d", i+1); !s.up(name) && s.moved[name] == "" {
+		if name := fmt.Sprintf("n%d", i+1); !s.Up(name) && s.moved[name] == "" {
 			kubelet.Turn(s.Cluster, name, true)
 		}
 	}

@@ -41,7 +41,7 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 				Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
 			s.settle(20 * time.Second)
 			s.check()
-			if !metav1.IsControlledBy(s.pod(0), s.statefulSet()) {
+			if !metav1.IsControlledBy(s.pod(0), s.StatefulSet()) {
 				t.Fatal("the simulated StatefulSet did not adopt the pod, as a real one does")
 			}
 			if story := strings.Join(s.Story, "\n"); strings.Contains(story, "pod rss-db-0: Ask") || strings.Contains(story, "delete pod") || strings.Contains(story, "rss-db-0: /") {
@@ -50,14 +50,14 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			if is := s.pod(0).Labels; is[v1alpha1.LabelActive] != v1alpha1.False || is[v1alpha1.LabelRole] != v1alpha1.RoleNone {
 				t.Errorf("Services select the pod: %v", is)
 			}
-			c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionDegraded)
+			c := meta.FindStatusCondition(s.Set().Status.Conditions, v1alpha1.ConditionDegraded)
 			if c.Reason != v1alpha1.ReasonForeignPods || !strings.Contains(c.Message, "rss-db-0 "+r.why) || !strings.Contains(c.Message, "kubectl -n ns delete pod rss-db-0") {
 				t.Errorf("%s: %s", c.Reason, c.Message)
 			}
 			s.Delete(s.pod(0)) // as the message advises
 			s.settle(20 * time.Second)
 			s.check()
-			if st := s.set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {
+			if st := s.Set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {
 				t.Errorf("after its deletion the members are %+v", st.Members)
 			}
 		})

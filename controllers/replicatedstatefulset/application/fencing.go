@@ -3,6 +3,7 @@ package application
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ const (
 	fencedArgument = "fenced"
 	epochFlag      = "--epoch="
 	leasedWords    = 5 // AGENT TYPE idle LEASE DURATION
+	fencedWords    = 4 // AGENT fenced EPOCH --
 )
 
 // FencedByLease reports whether new pods have Leases.
@@ -59,6 +61,19 @@ func LeaseDuration(c *corev1.Container) time.Duration {
 // is the path of the agent in the container.
 func Fenced(agent string, epoch int64, argv []string) []string {
 	return append([]string{agent, fencedArgument, epochFlag + strconv.FormatInt(epoch, 10), "--"}, argv...)
+}
+
+// Unfenced returns the epoch and the command in a command of Fenced. The epoch is 0 for any other command.
+func Unfenced(argv []string) (epoch int64, rest []string) {
+	if len(argv) < fencedWords || argv[1] != fencedArgument {
+		return 0, argv
+	}
+	text, isEpoch := strings.CutPrefix(argv[2], epochFlag)
+	epoch, err := strconv.ParseInt(text, 10, 64)
+	if !isEpoch || err != nil {
+		return 0, argv
+	}
+	return epoch, argv[fencedWords:]
 }
 
 // validateFencing checks spec.fencing.

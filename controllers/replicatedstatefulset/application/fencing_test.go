@@ -83,6 +83,24 @@ func TestAFencedCommand(t *testing.T) {
 	}
 }
 
+func TestTheEpochOfACommand(t *testing.T) {
+	command := []string{"/agent", "redis", "seed"}
+	for _, row := range []struct {
+		argv  []string
+		epoch int64
+		rest  []string
+	}{
+		{application.Fenced("/agent", 12, command), 12, command},
+		{command, 0, command},
+		{[]string{"/agent", "fenced", "--epoch=x", "--", "a"}, 0, []string{"/agent", "fenced", "--epoch=x", "--", "a"}},
+		{[]string{"/agent", "fenced", "12", "--", "a"}, 0, []string{"/agent", "fenced", "12", "--", "a"}},
+	} {
+		if epoch, rest := application.Unfenced(row.argv); epoch != row.epoch || !slices.Equal(rest, row.rest) {
+			t.Errorf("%q has epoch %d and command %q", row.argv, epoch, rest)
+		}
+	}
+}
+
 func TestAWarningAboutFencingOfOneMember(t *testing.T) {
 	for replicas, want := range map[int32]int{1: 1, 2: 0} {
 		set := filled(fixture.PostgreSQL(byLease(0)))
