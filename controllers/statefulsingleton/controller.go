@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,16 +22,12 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/pass"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
-	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/status"
 )
 
 // Options configure the controller.
@@ -44,18 +39,6 @@ type Options struct {
 	// Lease reports whether this process is the leader, and when it could observe the
 	// cluster.
 	Lease *leadership.Lease
-}
-
-// Reconciler starts the pods of StatefulSingletons one after another.
-type Reconciler struct {
-	reader   *observe.Reader
-	runner   action.Writer // makes all writes
-	reporter *status.Reporter
-}
-
-// newReconciler returns a Reconciler that makes all writes with the runner.
-func newReconciler(reader *observe.Reader, runner action.Writer, events events.EventRecorder) *Reconciler {
-	return &Reconciler{reader: reader, runner: runner, reporter: &status.Reporter{Reader: reader, Runner: runner, Events: events}}
 }
 
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch,roleName=statefulsingleton-role
@@ -76,33 +59,6 @@ func newReconciler(reader *observe.Reader, runner action.Writer, events events.E
 // Fencing by a Lease. The role is not bound by default. An account can grant only permissions that it has.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;update;patch;delete,roleName=fencing-role
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;create;patch;delete,roleName=fencing-role
-
-// Reconcile reads one StatefulSingleton and its pods, and performs the next step.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx, leave := large.Pass(ctx)
-	defer leave()
-	if err := r.reader.Pods.Follow(ctx, req.Namespace); err != nil {
-		return report.Retry(err).Result()
-	}
-	w, err := r.reader.Observe(ctx, req.NamespacedName)
-	if err != nil {
-		return report.Retry(err).Result()
-	}
-	if w.Unread() {
-		return reportUnread(ctx, r.runner, w.Object).Result()
-	}
-	f := facts.Derive(w)
-	p := rules.Decide(f)
-	outcomes := r.runner.Run(ctx, req.NamespacedName, p.Steps)
-	return r.reporter.Report(ctx, req.NamespacedName, f, &p, outcomes).Result()
-}
-
-// reportUnread reports in the status why an object cannot be decoded.
-func reportUnread(ctx context.Context, runner action.Writer, s *v1.StatefulSingleton) report.Outcome {
-	next := s.DeepCopy()
-	next.Status.ObservedGeneration = s.Generation
-	return spec.UnreadParts(s).Report(ctx, runner, s, next, &next.Status.Conditions)
-}
 
 // Cache returns the cache options of this kind. Pods are not cached there; they are watched
 // only in namespaces that have a StatefulSingleton.
@@ -133,8 +89,8 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Pods:  observe.NewPodWatch(mgr, o.Watched),
 	}
 	read.Leases = read.Pods.Leases(now)
-	r := newReconciler(read, runner, mgr.GetEventRecorder("statefulsingleton"))
-	read.Pods.Find = r.requestsForPod
+	to := mapper{read}
+	read.Pods.Find = to.requestsForPod
 	if err := mgr.Add(read.Guard); err != nil {
 		return fmt.Errorf("add the guard: %w", err)
 	}
@@ -147,22 +103,25 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulsingleton").
 		For(&v1.StatefulSingleton{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(createdOrDeleted)).
+		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(to.neighbours), builder.WithPredicates(createdOrDeleted)).
 		WatchesMetadata(observe.MetadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(to.onNode), builder.WithPredicates(enqueue.NodeTurned)).
 		WatchesRawSource(source.Channel(read.Pods.Requests, &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(read.Guard.Turned, handler.EnqueueRequestsFromMapFunc(r.allObjects))).
+		WatchesRawSource(source.Channel(read.Guard.Turned, handler.EnqueueRequestsFromMapFunc(to.allObjects))).
 		WithOptions(enqueue.Workers(32)).
-		Complete(r)
+		Complete(pass.New(read, runner, mgr.GetEventRecorder("statefulsingleton")))
 }
 
 // createdOrDeleted is a predicate that drops updates.
 var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
+// mapper maps events to requests.
+type mapper struct{ reader *observe.Reader }
+
 // inNamespace returns requests for the StatefulSingletons of a namespace, or of all
 // namespaces, that pass the filter.
-func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
-	all := r.reader.CachedObjects(ctx, namespace)
+func (m mapper) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
+	all := m.reader.CachedObjects(ctx, namespace)
 	var requests []reconcile.Request
 	for i := range all {
 		if filter(&all[i]) {
@@ -173,14 +132,14 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter f
 }
 
 // allObjects returns a request for every object, when the guard has changed.
-func (r *Reconciler) allObjects(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.inNamespace(ctx, "", func(*v1.StatefulSingleton) bool { return true })
+func (m mapper) allObjects(ctx context.Context, _ client.Object) []reconcile.Request {
+	return m.inNamespace(ctx, "", func(*v1.StatefulSingleton) bool { return true })
 }
 
 // neighbours returns requests for the objects that are affected by the creation or deletion
 // of another one: objects with an overlapping selector, and objects at the namespace limit,
 // which may start or stop being served.
-func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []reconcile.Request {
+func (m mapper) neighbours(ctx context.Context, changed client.Object) []reconcile.Request {
 	s, ok := changed.(*v1.StatefulSingleton)
 	if !ok {
 		return nil
@@ -191,7 +150,7 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}
-	all := r.reader.CachedObjects(ctx, s.Namespace)
+	all := m.reader.CachedObjects(ctx, s.Namespace)
 	for _, o := range spec.Conflicting(s, spec.WithinLimit(all)) {
 		add(o)
 	}
@@ -206,8 +165,8 @@ func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []re
 
 // onNode returns requests for the objects that a Node may concern: the holder runs there,
 // the active pod is not the holder, or pods wait.
-func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
-	return r.inNamespace(ctx, "", func(s *v1.StatefulSingleton) bool {
+func (m mapper) onNode(ctx context.Context, n client.Object) []reconcile.Request {
+	return m.inNamespace(ctx, "", func(s *v1.StatefulSingleton) bool {
 		h := s.Status.Holder
 		return h == nil || h.Node == n.GetName() || h.Name != s.Status.ActivePod || s.Status.WaitingCount > 0
 	})
@@ -215,9 +174,9 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 
 // requestsForPod returns requests for the objects that select a pod, and for the object that it
 // was created for, even if that object is gone.
-func (r *Reconciler) requestsForPod(ctx context.Context, pod metav1.Object) []reconcile.Request {
+func (m mapper) requestsForPod(ctx context.Context, pod metav1.Object) []reconcile.Request {
 	createdFor := pod.GetLabels()[v1.LabelSingleton]
-	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
+	requests := m.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
 		switch {
 		case observe.LabelsDropped(pod): // any object may select it
 			return true

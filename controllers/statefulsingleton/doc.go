@@ -65,7 +65,7 @@
 //
 // # Passes
 //
-// A pass is one reconciliation (Reconciler.Reconcile). observe.Reader reads the object and its
+// A pass is one reconciliation (pass.Reconciler). observe.Reader reads the object and its
 // pods live. facts.Derive computes the facts that follow from them, once. The rules, sorted by
 // priority, read the facts and add actions to a plan (rules.Decide). Then the actions are
 // carried out, and status.Reporter reports the results.
@@ -81,4 +81,6 @@
 //   - rules: decides the actions. Start with rules.go
 //   - status: conditions, events and metrics
 //   - webhooks: admission of pods and StatefulSingletons
+//   - pass: makes a pass
+//   - simulate: simulates passes together with all others that act on the pods
 package statefulsingleton

@@ -11,8 +11,8 @@ import (
 // the policy changes, because they get no watch event of it.
 func TestObjectsAreLookedAtWhenTheirGuardChanges(t *testing.T) {
 	_, cached := crowd(t, 3, 1, 0)
-	r := newReconciler(&observe.Reader{Cache: cached}, nil, nil)
-	if woken := r.allObjects(context.Background(), nil); len(woken) != 3 {
+	to := mapper{&observe.Reader{Cache: cached}}
+	if woken := to.allObjects(context.Background(), nil); len(woken) != 3 {
 		t.Errorf("objects %v are requeued", woken)
 	}
 }

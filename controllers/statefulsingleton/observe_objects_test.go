@@ -130,9 +130,9 @@ func TestASelectorThatIsTooLargeIsNotKept(t *testing.T) {
 func TestANewObjectWakesFew(t *testing.T) {
 	woken := func(count int, s *fixture.SingletonFixture) string {
 		_, cached := crowd(t, count, 1, 0)
-		r := newReconciler(&observe.Reader{Cache: cached}, nil, nil)
+		to := mapper{&observe.Reader{Cache: cached}}
 		var all []string
-		for _, req := range r.neighbours(context.Background(), &s.StatefulSingleton) {
+		for _, req := range to.neighbours(context.Background(), &s.StatefulSingleton) {
 			all = append(all, req.Name)
 		}
 		return strings.Join(all, " ")

@@ -14,11 +14,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 )
 
 // views returns an old list of pods and a current single pod, as consecutive reads may.
 type views struct {
-	live
+	simulate.Live
 	lists *objects.Objects
 }
 
@@ -35,7 +36,7 @@ func handedOver(t *testing.T) *stage {
 		act.do(s)
 		s.settle(4 * time.Second)
 	}
-	if h := s.now().Status.Holder; h == nil || h.Name != "web-1-a" {
+	if h := s.Object().Status.Holder; h == nil || h.Name != "web-1-a" {
 		s.Fatal(t, "web-1-a is not the holder")
 	}
 	return s
@@ -44,8 +45,8 @@ func handedOver(t *testing.T) *stage {
 // seen returns the member that observe returns for a pod with these lists.
 func (s *stage) seen(lists *objects.Objects, name string) *facts.Member {
 	o := s.operators[0]
-	o.r.reader.Live = views{live{o}, lists}
-	w, err := o.r.reader.Observe(context.Background(), fixture.Key)
+	o.Reconciler.Reader.Live = views{simulate.Live{Operator: o}, lists}
+	w, err := o.Reconciler.Reader.Observe(context.Background(), fixture.Key)
 	if err != nil {
 		s.Fatal(s.t, err.Error())
 	}
@@ -61,7 +62,7 @@ func (s *stage) seen(lists *objects.Objects, name string) *facts.Member {
 // its name.
 func TestTheHolderIsLookedUpByItsName(t *testing.T) {
 	s := handedOver(t)
-	a := s.pods()[0]
+	a := s.Pods()[0]
 	edit(s, a, func(p *corev1.Pod) { p.Labels = nil })
 	if s.seen(s.asItIs(), a.Name) == nil {
 		t.Error("the holder is not found after it has lost its labels")
@@ -77,9 +78,9 @@ func TestTheHolderIsLookedUpByItsName(t *testing.T) {
 func TestTheLastViewOfAPodCounts(t *testing.T) {
 	s := handedOver(t)
 	before := s.asItIs()
-	a := s.pods()[0]
+	a := s.Pods()[0]
 	edit(s, a, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationReminder) })
-	now := s.pods()[0].ResourceVersion
+	now := s.Pods()[0].ResourceVersion
 	if got := s.seen(before, a.Name); got.Pod.ResourceVersion != now {
 		t.Errorf("version %s of the holder from a list is used, although %s was read later", got.Pod.ResourceVersion, now)
 	}

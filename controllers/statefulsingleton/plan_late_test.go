@@ -8,19 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // until runs an operator until the story has that line, and pauses it there.
-func (o *operator) until(line string) {
+func (s *stage) until(o *simulate.Operator, line string) {
 	for range 100 {
-		if slices.Contains(o.s.Story, line) {
+		if slices.Contains(s.Story, line) {
 			return
 		}
-		o.look()
-		o.step()
+		o.Look()
+		o.Step()
 	}
-	o.s.Fatal(o.s.t, "this line is missing in the story: "+line)
+	s.Fatal(s.t, "this line is missing in the story: "+line)
 }
 
 // TestAGrantThatComesLate checks an operator that names web-1-a as the holder and is paused
@@ -29,7 +30,7 @@ func (o *operator) until(line string) {
 func TestAGrantThatComesLate(t *testing.T) {
 	const named = "  patch status of statefulsingleton db: Holder, web-1-a, epoch 1"
 	onA := func(do func(*stage, *corev1.Pod)) func(*stage) {
-		return func(s *stage) { do(s, s.pods()[0]) }
+		return func(s *stage) { do(s, s.Pods()[0]) }
 	}
 	for _, r := range []struct {
 		name    string
@@ -56,7 +57,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 		{name: "its Node is missing temporarily", between: func(s *stage) {
 			powerOff.do(s)
 			deleteNode.do(s)
-			s.operators[0].react() // the time starts to count
+			react(s.operators[0]) // the time starts to count
 			s.tick(spec.FenceAfter)
 		}, after: bootNode.do},
 		{name: "its Node is unreachable temporarily", between: cutOff.do, after: heal.do},
@@ -67,22 +68,22 @@ func TestAGrantThatComesLate(t *testing.T) {
 			late := s.operators[1]
 			s.operators = s.operators[:1] // the other operator acts only on request
 			makeObject().do(s)
-			late.react() // the object settles for this process too
+			react(late) // the object settles for this process too
 			passes(spec.SettleAfter).do(s)
 			makeDeployment(2, rolling).do(s)
 			for range 60 {
 				s.moveOne()
 			}
-			late.until(named)
+			s.until(late, named)
 			r.between(s)
 			for range 60 { // but no moves that evict pods
-				s.operators[0].react()
-				if moves := append(s.ownerMoves(), s.kubeletMoves()...); len(moves) > 0 {
-					moves[0].do()
+				react(s.operators[0])
+				if moves := append(s.OwnerMoves(), s.KubeletMoves()...); len(moves) > 0 {
+					moves[0].Do()
 				}
 				s.Check(s.t)
 			}
-			late.finish()
+			late.Finish()
 			if r.after != nil {
 				r.after(s)
 			}
@@ -105,17 +106,17 @@ func TestACacheThatStaysBehind(t *testing.T) {
 			}
 			powerOff.do(s)
 			fence.do(s)
-			behind.look()
+			behind.Look()
 			bootNode.do(s)
 			s.settle(4 * time.Second)
 			deleteOne.do(s)
 			for range 3 {
-				behind.finish()
-				behind.step()
+				behind.Finish()
+				behind.Step()
 				s.tick(spec.FenceAfter)
 				s.Check(s.t)
 			}
-			behind.finish()
+			behind.Finish()
 			s.comeToRest()
 		})
 	}
@@ -127,14 +128,14 @@ func TestAStartThatWasNotSeen(t *testing.T) {
 	s := newStage(t, 1)
 	for _, act := range []act{makeObject(), passes(spec.SettleAfter), makeDeployment(1, rolling)} {
 		act.do(s)
-		s.operators[0].react()
+		react(s.operators[0])
 	}
 	play := func(kinds ...string) {
 		for range 40 {
-			s.operators[0].react()
-			for _, m := range s.moves() {
-				if slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(m.key, kind) }) {
-					m.do()
+			react(s.operators[0])
+			for _, m := range s.Moves() {
+				if slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(m.Key, kind) }) {
+					m.Do()
 				}
 			}
 			s.Check(s.t)

@@ -18,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 )
 
 // orders is the default number of random orders of each story.
@@ -61,7 +62,7 @@ func (a act) and(b act) act {
 
 // superseded reports whether a pod is terminating while another one waits.
 func superseded(s *stage) bool {
-	pods := s.pods()
+	pods := s.Pods()
 	return len(pods) > 1 && slices.ContainsFunc(pods, podstate.Terminating)
 }
 
@@ -109,7 +110,10 @@ func rollTo(image string) act {
 func scaleTo(replicas int32) act {
 	return act{fmt.Sprintf("the user sets replicas %d", replicas), func(s *stage) {
 		for _, d := range every[appsv1.Deployment](s) {
-			edit(s, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+			edit(s, d, func(d *appsv1.Deployment) {
+				d.Spec.Replicas = &replicas
+				allowStandbys(d)
+			})
 		}
 	}}
 }
@@ -118,14 +122,14 @@ func scaleTo(replicas int32) act {
 // the first pod.
 func onOne(what string, do func(*stage, *corev1.Pod)) act {
 	return act{what, func(s *stage) {
-		for _, uid := range s.uids() {
-			b := s.bodies[uid]
-			if now := s.current(b); now != nil && !podstate.Terminating(now) && (b.main == atWork || b.main == crashed) {
+		for _, uid := range s.UIDs() {
+			b := s.Bodies[uid]
+			if now := s.Current(b); now != nil && !podstate.Terminating(now) && (b.Main == simulate.AtWork || b.Main == simulate.Crashed) {
 				do(s, now)
 				return
 			}
 		}
-		if pods := s.pods(); len(pods) > 0 {
+		if pods := s.Pods(); len(pods) > 0 {
 			do(s, pods[0])
 		}
 	}}
@@ -133,32 +137,32 @@ func onOne(what string, do func(*stage, *corev1.Pod)) act {
 
 var (
 	crashOne = act{"the program crashes", func(s *stage) {
-		if running := s.running(); len(running) > 0 && !running[0].told {
-			s.crash(running[0])
+		if running := s.running(); len(running) > 0 && !running[0].Signalled {
+			s.Crash(running[0])
 		}
 	}}
 	deleteOne = onOne("a user deletes the running pod", func(s *stage, p *corev1.Pod) { s.Delete(p) })
 	forceOne  = onOne("a user force deletes the running pod", func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })
 	drainOne  = onOne("a drain evicts the running pod", func(s *stage, p *corev1.Pod) {
-		s.disrupt(p, "EvictionByEvictionAPI")
+		s.Disrupt(p, "EvictionByEvictionAPI")
 		s.Delete(p)
 	})
 	evictOne = onOne("the kubelet evicts the running pod", func(s *stage, p *corev1.Pod) {
-		if b := s.bodies[p.UID]; b != nil {
-			b.evicted = true
+		if b := s.Bodies[p.UID]; b != nil {
+			b.Evicted = true
 		}
 	})
 	collectCrashed = onOne("the program crashes, its kubelet reports it, and pod garbage collection deletes the pod", func(s *stage, p *corev1.Pod) {
-		if b := s.bodies[p.UID]; b != nil && b.main == atWork {
-			s.crash(b)
-			edit(s, p, func(p *corev1.Pod) { p.Status = b.status(s, p) })
+		if b := s.Bodies[p.UID]; b != nil && b.Main == simulate.AtWork {
+			s.Crash(b)
+			edit(s, p, func(p *corev1.Pod) { p.Status = b.Status(s.Now, p) })
 		}
-		s.collect(s.byUID(p.UID))
+		s.Collect(s.PodOf(p.UID))
 	})
 	refuseOne = onOne("the kubelet is restarted, and rejects the running pod", func(s *stage, p *corev1.Pod) {
 		// A pod without a gate leaves no trace before it has our finalizer.
-		if b := s.bodies[p.UID]; b != nil && comesHeld(p) {
-			b.refused = true
+		if b := s.Bodies[p.UID]; b != nil && simulate.CameHeld(p) {
+			b.Refused = true
 		}
 	})
 	// relabelOne makes a change that is possible without a guard. The pod's owner then
@@ -166,88 +170,88 @@ var (
 	relabelOne = onOne("a user changes the labels of the running pod", func(s *stage, p *corev1.Pod) {
 		edit(s, p, func(p *corev1.Pod) { p.Labels["app"], p.OwnerReferences = "other", nil })
 	})
-	collectOne = onOne("pod garbage collection deletes the running pod", func(s *stage, p *corev1.Pod) { s.collect(p) })
+	collectOne = onOne("pod garbage collection deletes the running pod", func(s *stage, p *corev1.Pod) { s.Collect(p) })
 )
 
 // onItsNode applies a function to a faulty machine, or to the machine of the running pod if
 // all are healthy.
-func onItsNode(what string, do func(*stage, *machine)) act {
+func onItsNode(what string, do func(*stage, *simulate.Machine)) act {
 	return act{what, func(s *stage) {
-		for _, m := range s.machines {
-			if !m.on || !m.reachable || !m.missingSince.IsZero() || s.outOfService(m.name) {
+		for _, m := range s.Machines {
+			if !m.On || !m.Reachable || !m.MissingSince.IsZero() || s.OutOfService(m.Name) {
 				do(s, m)
 				return
 			}
 		}
 		name := "n1"
 		if running := s.running(); len(running) > 0 {
-			name = running[0].pod.Spec.NodeName
+			name = running[0].Pod.Spec.NodeName
 		}
-		do(s, s.machine(name))
+		do(s, s.Machine(name))
 	}}
 }
 
 var (
-	cutOff = onItsNode("its node is disconnected", func(s *stage, m *machine) { m.reachable = false })
-	heal   = onItsNode("the node is reconnected", func(s *stage, m *machine) { m.reachable = true })
+	cutOff = onItsNode("its node is disconnected", func(s *stage, m *simulate.Machine) { m.Reachable = false })
+	heal   = onItsNode("the node is reconnected", func(s *stage, m *simulate.Machine) { m.Reachable = true })
 	// takeByTaint deletes pods as the control plane does if a Node is not Ready for five
 	// minutes.
-	takeByTaint = onItsNode("the control plane deletes the pods of the node", func(s *stage, m *machine) {
-		for _, p := range s.pods() {
-			if p.Spec.NodeName == m.name {
-				s.disrupt(p, "DeletionByTaintManager")
+	takeByTaint = onItsNode("the control plane deletes the pods of the node", func(s *stage, m *simulate.Machine) {
+		for _, p := range s.Pods() {
+			if p.Spec.NodeName == m.Name {
+				s.Disrupt(p, "DeletionByTaintManager")
 				s.Delete(p)
 			}
 		}
 	})
-	forceAll = onItsNode("a user force deletes the pods of the node", func(s *stage, m *machine) {
-		for _, p := range s.pods() {
-			if p.Spec.NodeName == m.name {
+	forceAll = onItsNode("a user force deletes the pods of the node", func(s *stage, m *simulate.Machine) {
+		for _, p := range s.Pods() {
+			if p.Spec.NodeName == m.Name {
 				s.DeleteNow(p)
 			}
 		}
 	})
-	powerOff  = onItsNode("its machine loses power", func(s *stage, m *machine) { s.off(m) })
-	taintNode = onItsNode("an administrator adds the out-of-service taint", func(s *stage, m *machine) {
-		edit(s, s.node(m.name), func(n *corev1.Node) {
+	powerOff  = onItsNode("its machine loses power", func(s *stage, m *simulate.Machine) { s.SwitchOff(m) })
+	taintNode = onItsNode("an administrator adds the out-of-service taint", func(s *stage, m *simulate.Machine) {
+		edit(s, s.Node(m.Name), func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 		})
 	})
-	bootNode = onItsNode("the machine is switched on, and an administrator removes the taint", func(s *stage, m *machine) {
-		if !m.on {
-			s.boot(m)
+	bootNode = onItsNode("the machine is switched on, and an administrator removes the taint", func(s *stage, m *simulate.Machine) {
+		if !m.On {
+			s.Boot(m)
 		}
-		if s.node(m.name) == nil {
-			s.putNode(m.name, corev1.ConditionTrue)
+		if s.Node(m.Name) == nil {
+			s.Put(newNode(m.Name))
 		}
-		m.missingSince = time.Time{}
-		edit(s, s.node(m.name), func(n *corev1.Node) { n.Spec.Taints = nil })
+		m.MissingSince = time.Time{}
+		edit(s, s.Node(m.Name), func(n *corev1.Node) { n.Spec.Taints = nil })
 	})
-	deleteNode = onItsNode("the Node is deleted", func(s *stage, m *machine) {
-		s.Remove(s.node(m.name))
-		m.missingSince = s.Now
+	deleteNode = onItsNode("the Node is deleted", func(s *stage, m *simulate.Machine) {
+		s.Remove(s.Node(m.Name))
+		m.MissingSince = s.Now
 	})
-	restoreNode = onItsNode("the Node is registered again, because its machine never stopped", func(s *stage, m *machine) {
-		s.putNode(m.name, corev1.ConditionTrue)
-		m.missingSince = time.Time{}
+	restoreNode = onItsNode("the Node is registered again, because its machine never stopped", func(s *stage, m *simulate.Machine) {
+		s.Put(newNode(m.Name))
+		m.MissingSince = time.Time{}
 	})
 	deleteObject = act{"the user deletes the StatefulSingleton", func(s *stage) {
-		if object := s.now(); object != nil {
+		if object := s.Object(); object != nil {
 			s.Delete(object)
 		}
 	}}
 	forceObject = act{"a user removes its finalizer", func(s *stage) {
-		if object := s.now(); object != nil && object.DeletionTimestamp != nil {
+		if object := s.Object(); object != nil && object.DeletionTimestamp != nil {
 			s.Remove(object)
 		}
 	}}
 	releaseNow = act{"the user sets annotation release-now", func(s *stage) {
-		if object := s.now(); object != nil {
+		if object := s.Object(); object != nil {
 			edit(s, object, func(o *v1.StatefulSingleton) { o.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
 		}
 	}}
 	orderRelease = act{"the manifest sets release with id a", func(s *stage) {
-		if object := s.now(); object != nil {
+		if object := s.Object(); object != nil {
 			edit(s, object, func(o *v1.StatefulSingleton) {
 				if o.Spec.Release == nil {
 					o.Spec.Release = &v1.ReleaseOrder{ID: "a"}
@@ -257,7 +261,7 @@ var (
 		}
 	}}
 	remakeObject = act{"the user recreates the StatefulSingleton", func(s *stage) {
-		if s.now() == nil {
+		if s.Object() == nil {
 			s.make(fixture.Singleton("db"))
 		}
 	}}
@@ -269,19 +273,19 @@ var replacesFirst = act{"the user creates the StatefulSingleton with onEviction 
 }}
 
 var (
-	drain = onItsNode("an administrator drains its node", func(s *stage, m *machine) {
-		m.drained = true
-		kubelet.Cordon(s.Cluster, m.name, true)
+	drain = onItsNode("an administrator drains its node", func(s *stage, m *simulate.Machine) {
+		m.Drained = true
+		kubelet.Cordon(s.Cluster, m.Name, true)
 	})
 	cordonAll = act{"an administrator cordons all nodes", func(s *stage) {
-		for _, m := range s.machines {
-			kubelet.Cordon(s.Cluster, m.name, true)
+		for _, m := range s.Machines {
+			kubelet.Cordon(s.Cluster, m.Name, true)
 		}
 	}}
 	uncordon = act{"an administrator uncordons all nodes", func(s *stage) {
-		for _, m := range s.machines {
-			m.drained = false
-			kubelet.Cordon(s.Cluster, m.name, false)
+		for _, m := range s.Machines {
+			m.Drained = false
+			kubelet.Cordon(s.Cluster, m.Name, false)
 		}
 	}}
 )
@@ -339,12 +343,12 @@ var stories = []story{
 		deleteOne, passes(301 * time.Second), deleteOne}},
 	{"whole-pods-wait", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit }), makeDeployment(2, rolling), crashOne, rollTo("two")}},
 	{"bad-image-and-a-timeout", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }), makeDeployment(2, rolling),
-		rollTo(badImage), passes(301 * time.Second), rollTo("one")}},
-	{"bad-image-and-back", []act{makeObject(), makeDeployment(1, rolling), rollTo(badImage), rollTo("one")}},
+		rollTo(kubelet.BadImage), passes(301 * time.Second), rollTo("one")}},
+	{"bad-image-and-back", []act{makeObject(), makeDeployment(1, rolling), rollTo(kubelet.BadImage), rollTo("one")}},
 	{"drain-without-a-gap", []act{replacesFirst, makeDeployment(1, rolling), drain, uncordon}},
 	{"drain-that-is-taken-back", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, uncordon}},
 	{"drain-with-a-standby", []act{replacesFirst, makeDeployment(2, rolling), drain, uncordon}},
-	{"drain-in-a-bad-rollout", []act{replacesFirst, makeDeployment(1, rolling), rollTo(badImage), drain, uncordon, rollTo("one")}},
+	{"drain-in-a-bad-rollout", []act{replacesFirst, makeDeployment(1, rolling), rollTo(kubelet.BadImage), drain, uncordon, rollTo("one")}},
 	{"drain-and-a-rollout", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, rollTo("two"), rollTo("one"), uncordon}},
 	{"drain-and-no-pods-wanted", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, scaleTo(0), passes(10 * time.Second), uncordon, scaleTo(1)}},
 	{"drain-and-the-object-goes", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, deleteObject, uncordon}},
@@ -428,7 +432,7 @@ func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 			o := s.operators[0]
 			s.play(story, func() {
 				s.settle(4 * time.Second)
-				for _, p := range slices.Clone(o.plans) {
+				for _, p := range slices.Clone(o.Plans) {
 					s.repeat(o, p)
 					s.settle(4 * time.Second)
 				}
@@ -439,14 +443,14 @@ func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 }
 
 // repeat repeats the writes of an old plan one by one.
-func (s *stage) repeat(o *operator, old rules.Plan) {
-	for _, step := range old.Steps {
+func (s *stage) repeat(o *simulate.Operator, old action.Steps) {
+	for _, step := range old {
 		for _, chain := range step {
 			for _, a := range chain {
 				s.Say("# again: %s", a)
-				s.acting = o
+				s.Acting = o
 				if _, alive := s.Apply(action.Steps{{{a}}}); !alive {
-					o.restart()
+					o.Restart()
 				}
 				s.Check(s.t)
 			}

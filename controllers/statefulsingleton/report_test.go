@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
@@ -32,15 +33,15 @@ var (
 func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
-	w, err := o.r.reader.Observe(ctx, fixture.Key)
+	w, err := o.Reconciler.Reader.Observe(ctx, fixture.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := facts.Derive(w)
 	p := rules.Decide(f)
 	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: rules.ReasonProtect}
-	result, err := o.r.reporter.Report(ctx, fixture.Key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
-	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
+	result, err := o.Reconciler.Reporter.Report(ctx, fixture.Key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	if c := meta.FindStatusCondition(s.Object().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
 	return result.RequeueAfter, degraded, err
@@ -81,15 +82,15 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 			if after != r.after || (err != nil) != r.fails || degraded != r.degraded {
 				t.Errorf("requeued after %s, with error %v, and Degraded %s; want %s, %t, %s", after, err, degraded, r.after, r.fails, r.degraded)
 			}
-			if told := s.operators[0].toldOf(v1.EventWriteRefused); told != r.told {
+			if told := toldOf(s.operators[0], v1.EventWriteRefused); told != r.told {
 				t.Errorf("%d events, want %d", told, r.told)
 			}
 			if !r.fails {
 				return
 			}
-			s.operators[0].react()
+			react(s.operators[0])
 			s.settle(4 * time.Second)
-			if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c.Reason != v1.ReasonHealthy {
+			if c := meta.FindStatusCondition(s.Object().Status.Conditions, v1.ConditionDegraded); c.Reason != v1.ReasonHealthy {
 				t.Errorf("after a pass without a refusal, Degraded still has message %s", c.Message)
 			}
 		})
@@ -97,8 +98,8 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 }
 
 // toldOf returns the number of events with that reason.
-func (o *operator) toldOf(reason string) (count int) {
-	for _, line := range o.told {
+func toldOf(o *simulate.Operator, reason string) (count int) {
+	for _, line := range o.Events {
 		if strings.HasPrefix(line, reason+":") {
 			count++
 		}
@@ -115,8 +116,8 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	for range 200 {
 		s.moveOne()
 	}
-	for _, b := range s.bodies {
-		if b.main != atWork {
+	for _, b := range s.Bodies {
+		if b.Main != simulate.AtWork {
 			s.Fatal(t, "three programs should run")
 		}
 	}
@@ -130,17 +131,17 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 	makeObject().do(s)
 	for range 100 {
-		o.woken = true // a user edits the object repeatedly
-		o.react()
-		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
+		o.Woken = true // a user edits the object repeatedly
+		react(o)
+		if written := len(s.Object().Status.Conditions) > 0; !written && toldOf(o, v1.EventSeveralRunning) > 0 {
 			t.Fatal("the event was emitted before the status was updated")
 		}
 	}
-	if told := o.toldOf(v1.EventSeveralRunning); refused != 5 || told != 1 {
-		t.Errorf("after %d conflicts there are %d events: %q", refused, told, o.told)
+	if told := toldOf(o, v1.EventSeveralRunning); refused != 5 || told != 1 {
+		t.Errorf("after %d conflicts there are %d events: %q", refused, told, o.Events)
 	}
-	if i := slices.IndexFunc(o.told, func(line string) bool { return strings.Contains(line, "web-1-a, web-1-b, web-1-c") }); i < 0 {
-		t.Errorf("the event does not list them: %q", o.told)
+	if i := slices.IndexFunc(o.Events, func(line string) bool { return strings.Contains(line, "web-1-a, web-1-b, web-1-c") }); i < 0 {
+		t.Errorf("the event does not list them: %q", o.Events)
 	}
 }
 
@@ -155,11 +156,11 @@ func TestV14AnEventTells(t *testing.T) {
 		makeObject().do(s)
 		s.settle(4 * time.Second)
 		for range 3 {
-			o.woken = true
-			o.react()
+			o.Woken = true
+			react(o)
 		}
-		if len(o.told) != 1 || o.toldOf(want) != 1 {
-			t.Errorf("%d pods older than the object: events %q, want one %s", pods, o.told, want)
+		if len(o.Events) != 1 || toldOf(o, want) != 1 {
+			t.Errorf("%d pods older than the object: events %q, want one %s", pods, o.Events, want)
 		}
 	}
 }

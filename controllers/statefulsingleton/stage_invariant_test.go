@@ -12,8 +12,10 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 )
 
 // invariant checks the guarantee at every step of every story.
@@ -36,14 +38,14 @@ func newInvariant(s *stage) *invariant {
 }
 
 // lives is called when the program of a pod really changes its state.
-func (l *invariant) lives(b *body) {
-	if b.main != atWork {
+func (l *invariant) lives(b *simulate.Body) {
+	if b.Main != simulate.AtWork {
 		return
 	}
-	for _, uid := range l.s.uids() {
-		other := l.s.bodies[uid]
-		if uid != b.pod.UID && other.main == atWork && (l.rivals[uid][b.pod.UID] || l.rivals[b.pod.UID][uid]) {
-			l.s.Breaks("%s runs its program at the same time as %s", b.pod.Name, other.pod.Name)
+	for _, uid := range l.s.UIDs() {
+		other := l.s.Bodies[uid]
+		if uid != b.Pod.UID && other.Main == simulate.AtWork && (l.rivals[uid][b.Pod.UID] || l.rivals[b.Pod.UID][uid]) {
+			l.s.Breaks("%s runs its program at the same time as %s", b.Pod.Name, other.Pod.Name)
 		}
 	}
 }
@@ -76,7 +78,7 @@ func (l *invariant) changed(act *action.Action, was, is client.Object) {
 // forgets is called when an object and its selector are removed. Pods without a gate that
 // were not marked before are no longer covered.
 func (l *invariant) forgets() {
-	for _, p := range l.s.pods() {
+	for _, p := range l.s.Pods() {
 		if p.Labels[v1.LabelSingleton] == "" && !controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
 			delete(l.covered, p.UID)
 		}
@@ -86,16 +88,16 @@ func (l *invariant) forgets() {
 func (l *invariant) born(obj client.Object) {
 	switch o := obj.(type) {
 	case *v1.StatefulSingleton:
-		for _, p := range l.s.pods() {
+		for _, p := range l.s.Pods() {
 			l.covered[p.UID] = true
 		}
-		for uid := range l.s.bodies {
+		for uid := range l.s.Bodies {
 			l.covered[uid] = true
 		}
 	case *corev1.Pod:
-		object := l.s.now()
+		object := l.s.Object()
 		l.covered[o.UID] = object != nil && (object.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(object, v1.FinalizerSingleton))
-		if l.covered[o.UID] && !comesHeld(o) {
+		if l.covered[o.UID] && !simulate.CameHeld(o) {
 			// The operator cannot prevent a pod without a gate, but it must not grant
 			// another one while such a pod can still be created.
 			for uid, under := range l.under {
@@ -149,7 +151,7 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 	epoch := (&facts.Member{Pod: pod}).Epoch()
 	consider := func(p *corev1.Pod) {
 		m := &facts.Member{Pod: p}
-		if p.UID == pod.UID || !l.covered[p.UID] || comesHeld(p) && !m.Granted() {
+		if p.UID == pod.UID || !l.covered[p.UID] || simulate.CameHeld(p) && !m.Granted() {
 			return
 		}
 		rivals[p.UID] = true
@@ -157,16 +159,16 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 			l.s.Breaks("%s got epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.Epoch())
 		}
 	}
-	for _, p := range l.s.pods() {
+	for _, p := range l.s.Pods() {
 		consider(p)
 	}
-	for _, b := range l.s.bodies {
-		if !rivals[b.pod.UID] && !b.over {
-			consider(b.pod)
+	for _, b := range l.s.Bodies {
+		if !rivals[b.Pod.UID] && !b.Over {
+			consider(b.Pod)
 		}
 	}
 	l.rivals[pod.UID] = rivals
-	if object := l.s.now(); object != nil && act.Reason == rules.ReasonGrant {
+	if object := l.s.Object(); object != nil && act.Reason == rules.ReasonGrant {
 		l.under[pod.UID] = object.UID
 	}
 	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != rules.ReasonLetGo {
@@ -176,19 +178,19 @@ func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 
 // MayRun reports whether a pod really runs something, or could.
 func (l *invariant) mayRun(pod *corev1.Pod) bool {
-	b := l.s.bodies[pod.UID]
+	b := l.s.Bodies[pod.UID]
 	if b == nil {
 		return !podstate.Terminating(pod)
 	}
-	if b.main == crashed && (podstate.Ended(b.pod) || b.refused) {
+	if b.Main == simulate.Crashed && (podstate.Ended(b.Pod) || b.Refused) {
 		return false // its kubelet does not restart it
 	}
-	return !b.over && l.s.machine(pod.Spec.NodeName).on && (b.main != nothing || !podstate.Terminating(b.pod))
+	return !b.Over && l.s.Machine(pod.Spec.NodeName).On && (b.Main != simulate.NotStarted || !podstate.Terminating(b.Pod))
 }
 
 // released is called when the finalizer of a pod is removed.
 func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
-	object := l.s.now()
+	object := l.s.Object()
 	ends := object == nil || object.DeletionTimestamp != nil
 	if l.mayRun(pod) && (!ends || act.Reason != rules.ReasonLetGo) {
 		l.s.Breaks("the finalizer of %s was removed although it may be running", pod.Name)
@@ -205,7 +207,7 @@ func (l *invariant) deleted(act *action.Action) {
 		if !(&facts.Member{Pod: pod}).Detached() {
 			l.s.Breaks("the operator deletes a pod that it did not detach from its ReplicaSet: %s", act)
 		}
-	case act.Reason == rules.ReasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
+	case act.Reason == rules.ReasonFenced && !l.s.Machine(pod.Spec.NodeName).WasOff,
 		!slices.Contains([]string{rules.ReasonSuperseded, rules.ReasonTimeout, rules.ReasonRejected, rules.ReasonFenced, rules.ReasonCordoned}, act.Reason):
 		l.s.Breaks("the operator deletes: %s", act)
 	}
@@ -221,7 +223,7 @@ func (s *stage) comeToRest() {
 
 // ends checks the final state of a story.
 func (s *stage) ends() {
-	if object := s.now(); object == nil {
+	if object := s.Object(); object == nil {
 		s.endsFree()
 	} else {
 		s.endsWell(object)
@@ -230,12 +232,12 @@ func (s *stage) ends() {
 		before := s.Writes()
 		for _, restart := range []bool{false, true} {
 			if restart {
-				o.restart() // even a new process has nothing to do
+				o.Restart() // even a new process has nothing to do
 			}
-			o.look()
-			o.yield, s.acting = nil, o
-			if o.pass(); s.Writes() != before || !o.rests {
-				s.Breaks("operator %s does not come to rest (restarted: %t)", o.name, restart)
+			o.Look()
+			o.Woken = true
+			if o.Pass(); s.Writes() != before || !o.Rests {
+				s.Breaks("operator %s does not come to rest (restarted: %t)", o.Name, restart)
 			}
 		}
 	}
@@ -245,21 +247,21 @@ func (s *stage) ends() {
 // waits only while another program runs.
 func (s *stage) endsFree() {
 	running := s.running()
-	for _, p := range s.pods() {
+	for _, p := range s.Pods() {
 		m := &facts.Member{Pod: p}
 		if m.Protected() {
 			s.Breaks("%s still has our finalizer", p.Name)
 		}
-		if comesHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) && len(running) == 0 {
+		if simulate.CameHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) && len(running) == 0 {
 			s.Breaks("%s waits forever", p.Name)
 		}
 	}
 }
 
 // running returns the covered pods whose programs really run.
-func (s *stage) running() (found []*body) {
-	for _, uid := range s.uids() {
-		if b := s.bodies[uid]; b.main == atWork && s.invariant.covered[uid] {
+func (s *stage) running() (found []*simulate.Body) {
+	for _, uid := range s.UIDs() {
+		if b := s.Bodies[uid]; b.Main == simulate.AtWork && s.invariant.covered[uid] {
 			found = append(found, b)
 		}
 	}
@@ -270,11 +272,11 @@ func (s *stage) running() (found []*body) {
 // status reports that.
 func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	st, running, could, wait := &object.Status, s.running(), 0, 0
-	for _, p := range s.pods() {
-		if s.invariant.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != badImage {
+	for _, p := range s.Pods() {
+		if s.invariant.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.Knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != kubelet.BadImage {
 			could++
 		}
-		if m := (&facts.Member{Pod: p}); s.invariant.covered[p.UID] && comesHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) {
+		if m := (&facts.Member{Pod: p}); s.invariant.covered[p.UID] && simulate.CameHeld(p) && !m.Granted() && !m.Terminating() && !podstate.Ended(p) {
 			wait++
 		}
 		if podstate.Ended(p) && controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
@@ -287,19 +289,19 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	switch {
 	case could == 0 && len(running) == 0:
 		want[v1.ConditionAvailable] = "False"
-	case len(running) == 0 || slices.ContainsFunc(running[1:], func(b *body) bool { return comesHeld(b.pod) }):
+	case len(running) == 0 || slices.ContainsFunc(running[1:], func(b *simulate.Body) bool { return simulate.CameHeld(b.Pod) }):
 		s.Breaks("%d programs run, want %d", len(running), could)
 		return
 	default:
 		b := running[0]
-		now := s.current(b)
+		now := s.Current(b)
 		if now == nil || !controllerutil.ContainsFinalizer(now, v1.FinalizerPod) {
-			s.Breaks("%s runs without our finalizer", b.pod.Name)
+			s.Breaks("%s runs without our finalizer", b.Pod.Name)
 		}
-		if !slices.ContainsFunc(running, func(b *body) bool { return b.pod.Name == st.ActivePod }) || st.Holder != nil && st.Holder.UID != b.pod.UID && comesHeld(b.pod) {
-			s.Breaks("%s runs, but the active pod in the status is %s, and the holder %v", b.pod.Name, st.ActivePod, st.Holder)
+		if !slices.ContainsFunc(running, func(b *simulate.Body) bool { return b.Pod.Name == st.ActivePod }) || st.Holder != nil && st.Holder.UID != b.Pod.UID && simulate.CameHeld(b.Pod) {
+			s.Breaks("%s runs, but the active pod in the status is %s, and the holder %v", b.Pod.Name, st.ActivePod, st.Holder)
 		}
-		if !comesHeld(b.pod) {
+		if !simulate.CameHeld(b.Pod) {
 			want[v1.ConditionUnmanagedPod] = "True"
 			if st.WaitingCount > 0 { // and the handover is late until a user deletes the pod
 				return

@@ -1,7 +1,6 @@
 package statefulsingleton
 
 import (
-	"context"
 	"math/rand"
 	"slices"
 	"strings"
@@ -10,34 +9,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// stage is a simulated cluster with operators. It also records the programs that really run
-// on its machines, regardless of the API.
+// stage is a simulation in a test, with several operators.
 type stage struct {
 	t *testing.T
-	*simulation.Cluster
+	*simulate.Simulation
 	simtest.Verdict
 	invariant *invariant
-	operators []*operator
-	acting    *operator // the one that acts now
-	machines  []*machine
-	bodies    map[types.UID]*body
+	operators []*simulate.Operator
 	// object is the last object that the user created, to recreate it.
 	object *v1.StatefulSingleton
 	// madeAt is when it was created. Shortly after that no webhook knows the object.
 	madeAt time.Time
-	letter int
 	queue  []string // the moves of this round
 	// chance is nil if everything happens in the usual order.
 	chance *rand.Rand
@@ -47,26 +40,32 @@ type stage struct {
 
 func newStage(t *testing.T, operators int) *stage {
 	c := simulation.New(fixture.Noon)
-	s := &stage{t: t, Cluster: c, Verdict: simtest.VerdictOf(c), bodies: map[types.UID]*body{}}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		c.Put(newNode(name))
+	}
+	c.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Key.Namespace}})
+	s := &stage{t: t, Simulation: simulate.New(c, fixture.Key), Verdict: simtest.VerdictOf(c)}
+	s.Around = fixture.Around()
 	s.invariant = newInvariant(s)
 	s.Changed = s.invariant.changed
 	s.Interfere = s.interfere
-	for _, name := range []string{"n1", "n2", "n3"} {
-		s.machines = append(s.machines, &machine{name: name, on: true, reachable: true})
-		s.putNode(name, corev1.ConditionTrue)
-	}
-	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fixture.Key.Namespace}})
+	s.Hooks = simulate.Hooks{Lives: s.invariant.lives, Blind: s.blind, Wakes: wakes, Cut: cutAsCached,
+		Stale: func() bool { return s.chance != nil && s.chance.Intn(2) == 0 }}
 	for i := range operators {
-		o := &operator{s: s, name: string(rune('A' + i))}
-		o.restart()
-		s.operators = append(s.operators, o)
+		s.operators = append(s.operators, s.Start(string(rune('A'+i))))
 	}
 	return s
 }
 
+// newNode returns a Ready Node.
+func newNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+}
+
 // interfere is called before each write of an operator.
 func (s *stage) interfere(n int, a action.Action) (before, after error) {
-	if !s.acting.pause() {
+	if !s.Acting.Pause() {
 		return simulation.ErrKilled, nil
 	}
 	if s.failing != nil {
@@ -80,8 +79,8 @@ func (s *stage) interfere(n int, a action.Action) (before, after error) {
 // SettleAfter protects a new object from that.
 func (s *stage) make(object *fixture.SingletonFixture) {
 	for _, o := range s.operators {
-		if o.objects > 1 {
-			o.finish()
+		if o.ObjectReads > 1 {
+			o.Finish()
 		}
 	}
 	object.UID = ""
@@ -90,59 +89,26 @@ func (s *stage) make(object *fixture.SingletonFixture) {
 	s.madeAt = s.Now
 }
 
-// now returns the current object; nil if there is none.
-func (s *stage) now() *v1.StatefulSingleton {
-	var object v1.StatefulSingleton
-	if s.Get(context.Background(), fixture.Key, &object) != nil {
-		return nil
-	}
-	return &object
-}
-
 // edit changes an existing object as a client other than the operator.
-func edit[T client.Object](s *stage, obj T, change func(T)) {
-	if have, exists := s.All[objects.KeyOf(obj)].(T); exists {
-		next := objects.Clone(have)
-		change(next)
-		s.Put(next)
-	}
-}
+func edit[T client.Object](s *stage, obj T, change func(T)) { simulate.Edit(s.Cluster, obj, change) }
 
 // every returns all objects of a kind, by name.
 func every[T any, P interface {
 	*T
 	client.Object
-}](s *stage) (found []P) {
-	for _, obj := range s.All {
-		if o, ok := obj.(P); ok {
-			found = append(found, o)
-		}
-	}
-	slices.SortFunc(found, func(a, b P) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return found
-}
-
-func (s *stage) pods() []*corev1.Pod { return every[corev1.Pod](s) }
-
-// move is a possible step of a client other than an operator.
-type move struct {
-	key string
-	do  func()
-}
-
-func (s *stage) moves() []move {
-	return slices.Concat(s.ownerMoves(), s.controlPlaneMoves(), s.kubeletMoves())
+}](s *stage) []P {
+	return simulate.Every[T, P](s.Cluster)
 }
 
 // moveOne makes the next move. Each possible move is made once per round.
 func (s *stage) moveOne() bool {
-	moves := s.moves()
+	moves := s.Moves()
 	find := func() bool {
 		for len(s.queue) > 0 {
-			i := slices.IndexFunc(moves, func(m move) bool { return m.key == s.queue[0] })
+			i := slices.IndexFunc(moves, func(m simulate.Move) bool { return m.Key == s.queue[0] })
 			s.queue = s.queue[1:]
 			if i >= 0 {
-				moves[i].do()
+				moves[i].Do()
 				return true
 			}
 		}
@@ -152,7 +118,7 @@ func (s *stage) moveOne() bool {
 		return true
 	}
 	for _, m := range moves {
-		s.queue = append(s.queue, m.key)
+		s.queue = append(s.queue, m.Key)
 	}
 	return find()
 }
@@ -161,8 +127,20 @@ func (s *stage) moveOne() bool {
 // queued.
 func (s *stage) react() (busy bool) {
 	for _, o := range s.operators {
-		busy = o.react() || busy
+		busy = react(o) || busy
 		s.Check(s.t)
+	}
+	return busy
+}
+
+// react finishes the current pass of an operator, and makes another one if something queues the key.
+func react(o *simulate.Operator) bool {
+	busy := o.Finish()
+	o.Asleep = false
+	o.Look()
+	if o.Queued() {
+		o.Pass()
+		return true
 	}
 	return busy
 }
@@ -182,8 +160,8 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		var next time.Time
 		for _, o := range s.operators {
-			if !o.due.IsZero() && o.idle < 70 && (next.IsZero() || o.due.Before(next)) {
-				next = o.due
+			if !o.Due.IsZero() && o.Idle < 70 && (next.IsZero() || o.Due.Before(next)) {
+				next = o.Due
 			}
 		}
 		if next.IsZero() || next.After(s.Now.Add(patience)) {
@@ -197,8 +175,8 @@ func (s *stage) settle(patience time.Duration) {
 // tick advances the clock, but not so far that a Node that was deleted by mistake would
 // count as off.
 func (s *stage) tick(d time.Duration) {
-	for _, m := range s.machines {
-		if limit := m.missingSince.Add(spec.FenceAfter - 5*time.Second); m.on && !m.missingSince.IsZero() && s.Now.Add(d).After(limit) {
+	for _, m := range s.Machines {
+		if limit := m.MissingSince.Add(spec.FenceAfter - 5*time.Second); m.On && !m.MissingSince.IsZero() && s.Now.Add(d).After(limit) {
 			d = max(limit.Sub(s.Now), 0)
 		}
 	}
@@ -228,26 +206,26 @@ func (s *stage) scramble(steps int) {
 		}
 		switch n := s.chance.Intn(100); {
 		case n < 40:
-			if moves := s.moves(); len(moves) > 0 {
-				moves[s.chance.Intn(len(moves))].do()
+			if moves := s.Moves(); len(moves) > 0 {
+				moves[s.chance.Intn(len(moves))].Do()
 			}
 		case n < 78:
-			if !o.asleep {
-				o.step()
+			if !o.Asleep {
+				o.Step()
 			}
 		case n < 87:
 			if mayBe(h.looks) {
-				o.look()
+				o.Look()
 			}
 		case n < 94:
 			s.tick(time.Duration(s.chance.Intn(1500)/h.slow) * time.Millisecond)
 		case n < 98:
-			o.asleep = o.asleep != mayBe(h.naps)
+			o.Asleep = o.Asleep != mayBe(h.naps)
 		case n < 99:
 			crashOne.do(s)
 		default:
-			s.Say("# operator %s restarts", o.name)
-			o.restart()
+			s.Say("# operator %s restarts", o.Name)
+			o.Restart()
 		}
 		s.Check(s.t)
 	}
@@ -260,7 +238,7 @@ func (s *stage) failNth(nth, way int) { s.failing = failures[way].At(s.Cluster, 
 
 // tell adds to the story the state at rest as a user sees it.
 func (s *stage) tell() {
-	o := s.now()
+	o := s.Object()
 	if o == nil {
 		s.Say("= the StatefulSingleton does not exist")
 		return

@@ -35,7 +35,7 @@ func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 
 // PodWatch watches the metadata of pods and PodDisruptionBudgets to trigger passes. It
 // watches only namespaces that have StatefulSingletons, so pods in other namespaces cost
-// nothing.
+// nothing. A nil PodWatch watches nothing.
 type PodWatch struct {
 	root    context.Context // canceled when the manager stops
 	end     context.CancelFunc
@@ -108,6 +108,9 @@ func (p *PodWatch) requeue(key types.NamespacedName) {
 
 // Follow starts to watch the pods and budgets of a namespace, unless it already does.
 func (p *PodWatch) Follow(ctx context.Context, namespace string) error {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.followed[namespace] != nil {
@@ -135,6 +138,9 @@ func budgetMetadata() *metav1.PartialObjectMetadata {
 
 // leave stops the watch of a namespace.
 func (p *PodWatch) leave(namespace string) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if end := p.followed[namespace]; end != nil {
