@@ -26,4 +26,5 @@ var Lists = []List{
 	{"StatefulSingleton", singleton.Promises},
 	{"operator", operator.Freeze},
 	{"operator", operator.Backup},
+	{"operator", operator.Plans},
 }

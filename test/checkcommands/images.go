@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 	"github.com/stateful-operator/stateful-operator/test/run/dummy"
@@ -38,19 +39,47 @@ func packaged(image debian.Image, tar string) func(context.Context, place.Place)
 	}
 }
 
-// bringImages replaces the images of a sample's containers by images that the local cluster has.
-func bringImages(ctx context.Context, where place.Place, set *v1alpha1.ReplicatedStatefulSet) error {
-	for i := range set.Spec.Pod.Containers {
-		c := &set.Spec.Pod.Containers[i]
-		bring, known := samples[c.Image]
-		if !known || where.Local == nil {
-			continue
+// bringImages replaces the images of the samples' containers by images that the local cluster has.
+func bringImages(ctx context.Context, where place.Place, objects []*unstructured.Unstructured) error {
+	if where.Local == nil {
+		return nil
+	}
+	return replaceImages(objects, func(image string) (string, error) {
+		bring, known := samples[image]
+		if !known {
+			return image, nil
 		}
 		ref, err := bring(ctx, where)
 		if err != nil {
-			return fmt.Errorf("build an image to replace %s: %w", c.Image, err)
+			return "", fmt.Errorf("build an image to replace %s: %w", image, err)
 		}
-		c.Image = ref
+		return ref, nil
+	})
+}
+
+// replaceImages replaces the images of the containers of ReplicatedStatefulSets.
+func replaceImages(objects []*unstructured.Unstructured, by func(image string) (string, error)) error {
+	for _, object := range objects {
+		if object.GetKind() != "ReplicatedStatefulSet" {
+			continue
+		}
+		containers, found, err := unstructured.NestedSlice(object.Object, "spec", "pod", "containers")
+		if err != nil || !found {
+			continue // the plugin reports the error
+		}
+		for _, item := range containers {
+			container, isObject := item.(map[string]any)
+			image, isText := container["image"].(string)
+			if !isObject || !isText {
+				continue
+			}
+			if container["image"], err = by(image); err != nil {
+				return err
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "pod", "containers"); err != nil {
+			return fmt.Errorf("replace images of %s: %w", object.GetName(), err)
+		}
 	}
 	return nil
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 func TestEverySampleHasAnImageForTheLocalCluster(t *testing.T) {
@@ -13,12 +17,19 @@ func TestEverySampleHasAnImageForTheLocalCluster(t *testing.T) {
 	g.Expect(err).To(Succeed())
 	g.Expect(len(files)).To(BeNumerically(">=", 3))
 	for _, file := range files {
-		m, err := readManifest(file)
+		objects, err := manifest.ReadFile[*unstructured.Unstructured](file)
 		g.Expect(err).To(Succeed())
-		for _, set := range m.sets {
-			for i := range set.Spec.Pod.Containers {
-				g.Expect(samples).To(HaveKey(set.Spec.Pod.Containers[i].Image), file)
-			}
-		}
+		images := 0
+		g.Expect(replaceImages(objects, func(image string) (string, error) {
+			images++
+			g.Expect(samples).To(HaveKey(image), file)
+			return "replaced", nil
+		})).To(Succeed())
+		g.Expect(images).To(BeNumerically(">=", 1), file)
+		changed, err := text(objects)
+		g.Expect(err).To(Succeed())
+		written, err := io.ReadAll(changed)
+		g.Expect(err).To(Succeed())
+		g.Expect(string(written)).To(And(ContainSubstring(`"image":"replaced"`), ContainSubstring(`"kind":"List"`)))
 	}
 }

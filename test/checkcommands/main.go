@@ -1,76 +1,78 @@
-// Command checkcommands tests the commands of a ReplicatedStatefulSet. It creates the pods that the
-// operator would create in a new namespace, runs the commands as the operator does, and reports which
-// rules of docs/commands.md they keep. The exit code is 1 if a rule is broken.
+// Command checkcommands runs `kubectl stateful check-commands` on the cluster of KUBECONFIG, or boots the local
+// cluster. It builds the images of the samples for the local cluster, whose nodes pull no images. Arguments
+// after the flags are those of kubectl stateful check-commands.
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"time"
+	"syscall"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/command"
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-var errBroken = errors.New("the commands violate a rule")
+// exitError is the exit code for errors. It is 1 if a rule is violated.
+const exitError = 2
 
 func main() {
-	var (
-		file    = flag.String("file", "", "`manifest` with a ReplicatedStatefulSet and the objects that its pods need")
-		keep    = flag.Bool("keep", false, "keep the namespace")
-		members = flag.Int("members", 0, "number of `pods` to create; default spec.replicas, max 3")
-		wait    = flag.Duration("wait", 5*time.Minute, "max duration of the start of the pods")
-	)
+	file := flag.String("file", "", "`manifest` with a ReplicatedStatefulSet and the objects that its pods need")
 	flag.Parse()
 	if *file == "" {
 		fmt.Fprintln(os.Stderr, "checkcommands: --file is required; with make: make check-commands FILE=my.yaml")
-		os.Exit(2)
+		os.Exit(exitError)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := check(ctx, *file, site{keep: *keep, members: int32(*members), patience: *wait})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := check(ctx, *file, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "checkcommands:", err)
-		os.Exit(1)
 	}
+	os.Exit(code)
 }
 
-// check tests each ReplicatedStatefulSet of a manifest.
-func check(ctx context.Context, file string, s site) (err error) {
-	m, err := readManifest(file)
+// check runs the plugin for a manifest and returns its exit code.
+func check(ctx context.Context, file string, args []string) (code int, err error) {
+	objects, err := manifest.ReadFile[*unstructured.Unstructured](file)
 	if err != nil {
-		return err
+		return exitError, err
 	}
 	where, err := place.Find(ctx)
 	if err != nil {
-		return err
+		return exitError, err
 	}
-	if err := s.open(ctx, where, m.others); err != nil {
-		return err
+	if err := bringImages(ctx, where, objects); err != nil {
+		return exitError, err
 	}
-	defer func() {
-		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
-	}()
-	for _, set := range m.sets {
-		if err := bringImages(ctx, where, set); err != nil {
-			return err
-		}
-		pods, err := s.makePods(ctx, set)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("\nchecking the commands of %s in %d pods\n", set.Name, pods.count())
-		j := newJudge(pods, set, os.Stdout)
-		j.try(ctx)
-		if broken := j.report(); broken > 0 {
-			err = errBroken
-		}
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
+	changed, err := text(objects)
+	if err != nil {
+		return exitError, err
 	}
-	return nil
+	if err := os.Setenv("KUBECONFIG", where.Kubeconfig); err != nil {
+		return exitError, err
+	}
+	streams := genericiooptions.IOStreams{In: changed, Out: os.Stdout, ErrOut: os.Stderr}
+	return command.Run(ctx, streams, "", append([]string{"check-commands", "--filename=-"}, args...)), nil
+}
+
+// text returns objects as a manifest.
+func text(objects []*unstructured.Unstructured) (io.Reader, error) {
+	list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, object := range objects {
+		list.Items = append(list.Items, *object)
+	}
+	content, err := list.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return bytes.NewReader(content), nil
 }

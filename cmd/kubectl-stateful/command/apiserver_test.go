@@ -68,8 +68,13 @@ func (s *server) in(t *testing.T) *server {
 
 // kubectl runs the plugin like a user.
 func (s *server) kubectl(args ...string) (code int, out, stderr string) {
+	return s.kubectlWith("", args...)
+}
+
+// kubectlWith is kubectl with a standard input.
+func (s *server) kubectlWith(in string, args ...string) (code int, out, stderr string) {
 	var written, failed bytes.Buffer
-	code = Run(context.Background(), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &written, ErrOut: &failed}, "0.1.0",
+	code = Run(context.Background(), genericiooptions.IOStreams{In: strings.NewReader(in), Out: &written, ErrOut: &failed}, "0.1.0",
 		append(args, "--kubeconfig="+s.kubeconfig, "--namespace=default"))
 	return code, written.String(), failed.String()
 }
@@ -110,7 +115,9 @@ func TestAPIPlugin(t *testing.T) {
 	t.Run("switchover and why", func(t *testing.T) { s.in(t).switches() })
 	t.Run("restart and undo", func(t *testing.T) { s.in(t).undoes() })
 	t.Run("fence", func(t *testing.T) { s.in(t).fences() })
+	t.Run("plan", func(t *testing.T) { s.in(t).plans(t) })
 	t.Run("gather and errors", func(t *testing.T) { s.in(t).gathers(t) })
+	t.Run("check-commands", func(t *testing.T) { s.in(t).checks(t) })
 }
 
 func (s *server) pauses() {

@@ -25,6 +25,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/gather"
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
 )
 
 // owner is the field manager of the plugin's writes.
@@ -36,6 +37,8 @@ type site struct {
 	Namespace string
 	// Logs reads logs of pods.
 	Logs gather.Logs
+	// Exec runs a command in a pod.
+	Exec func(context.Context, plugin.Command) plugin.CommandResult
 }
 
 // Plugin is shared by all commands. Tests set other values.
@@ -70,11 +73,17 @@ func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetIn(p.Streams.In)
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(p.Streams.ErrOut, tree.PrintableLines(explain(err)))
-		return 1
+	err := root.ExecuteContext(ctx)
+	code := 1
+	if exit := (*exitCode)(nil); errors.As(err, &exit) {
+		code, err = exit.code, exit.err
+	} else if err == nil {
+		return 0
 	}
-	return 0
+	if err != nil {
+		fmt.Fprintln(p.Streams.ErrOut, tree.PrintableLines(explain(err)))
+	}
+	return code
 }
 
 // explain formats an error like kubectl.
@@ -110,7 +119,11 @@ func connect(flags *genericclioptions.ConfigFlags) (site, error) {
 	if err != nil {
 		return site{}, err
 	}
-	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(core)}, nil
+	executor, err := plugin.NewExecutor(config, c)
+	if err != nil {
+		return site{}, err
+	}
+	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(core), Exec: executor.Run}, nil
 }
 
 // Root returns the root command with all its subcommands.
@@ -125,7 +138,7 @@ func (p *Plugin) Root() *cobra.Command {
 		Version: p.Version,
 	}
 	root.SetVersionTemplate("kubectl stateful {{.Version}}\n")
-	root.AddCommand(p.status(), p.why(), p.describe(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather(), p.version())
+	root.AddCommand(p.status(), p.why(), p.describe(), p.plan(), p.checkCommands(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather(), p.version())
 	return root
 }
 

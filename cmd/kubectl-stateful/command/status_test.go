@@ -102,22 +102,6 @@ func TestItSaysWhichVersionItIs(t *testing.T) {
 	}
 }
 
-func TestWhyShowsWhatTheOperatorDid(t *testing.T) {
-	g := NewWithT(t)
-	x := at(t, "rss.yaml")
-	_, out, _ := x.run("why", "rss/db")
-	golden(t, "rss.why.txt", out)
-	_, out, _ = x.run("why", "rss/db", "--last=1")
-	g.Expect(out).To(ContainSubstring("MemberFailed"))
-	g.Expect(out).NotTo(ContainSubstring("Promoted"), "an older event comes first")
-	_, out, _ = x.run("why", "rss/db", "--output=json")
-	var found struct{ Decisions, Conditions []map[string]any }
-	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed())
-	g.Expect(found.Decisions).To(HaveLen(2))
-	g.Expect(found.Decisions[1]).To(HaveKeyWithValue("count", float64(3)), "equal events of two sources are merged")
-	g.Expect(found.Conditions).To(HaveLen(6))
-}
-
 // N7: anyone who can create events controls all their fields.
 func TestN7NothingSteersATerminal(t *testing.T) {
 	g := NewWithT(t)

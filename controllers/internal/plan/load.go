@@ -18,6 +18,8 @@ import (
 // Loaded are the live objects that a plan starts from.
 type Loaded struct {
 	Objects []client.Object
+	// Listed are the lists that were read, except those in Unread.
+	Listed []simulation.Listing
 	// Unread has a sentence for each type that the user must not read, or that the cluster does not have.
 	Unread []string
 }
@@ -41,6 +43,7 @@ func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.
 		case err != nil:
 			return l, fmt.Errorf("list %s: %w", objects.KindOf(listing.List), err)
 		}
+		l.Listed = append(l.Listed, listing)
 		items, err := meta.ExtractList(listing.List)
 		if err != nil {
 			return l, fmt.Errorf("list %s: %w", objects.KindOf(listing.List), err)

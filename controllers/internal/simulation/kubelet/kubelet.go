@@ -2,6 +2,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -63,7 +64,7 @@ func Cordon(c *simulation.Cluster, name string, on bool) {
 
 // Moves returns all steps that the scheduler and kubelets could take now.
 func Moves(c *simulation.Cluster) (moves []func()) {
-	for _, p := range Pods(c) {
+	for _, p := range stored(c) {
 		if move := next(c, p); move != nil {
 			moves = append(moves, move)
 		}
@@ -212,6 +213,19 @@ func Pods(c *simulation.Cluster) []*corev1.Pod {
 	return pods
 }
 
+// stored returns all pods, sorted by name. They are not copies, and must not be changed.
+func stored(c *simulation.Cluster) (pods []*corev1.Pod) {
+	for _, obj := range c.All {
+		if pod, isPod := obj.(*corev1.Pod); isPod {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	})
+	return pods
+}
+
 func mounts(p *corev1.Pod) (n int) {
 	for _, v := range p.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -235,8 +249,10 @@ func ready(node *corev1.Node) bool {
 // freeNode returns the Ready node with the fewest pods that a pod can be bound to, or "".
 func freeNode(c *simulation.Cluster, p *corev1.Pod) (best string) {
 	load := map[string]int{}
-	for _, p := range Pods(c) {
-		load[p.Spec.NodeName]++
+	for _, obj := range c.All {
+		if pod, isPod := obj.(*corev1.Pod); isPod {
+			load[pod.Spec.NodeName]++
+		}
 	}
 	var nodes corev1.NodeList
 	_ = c.List(context.Background(), &nodes) // the fake never fails

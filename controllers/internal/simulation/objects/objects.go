@@ -1,8 +1,9 @@
-// Package objects stores the objects of the simulated cluster of simtest, and implements client.Reader
+// Package objects stores the objects of a simulated cluster, and implements client.Reader
 // for them.
 package objects
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -76,13 +77,20 @@ func (v *Objects) Get(_ context.Context, name client.ObjectKey, into client.Obje
 // List reads the objects of a kind, sorted by name.
 func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	var found []runtime.Object
-	for _, k := range slices.SortedFunc(maps.Keys(v.All), func(a, b Key) int { return strings.Compare(a.Name, b.Name) }) {
-		obj := v.All[k]
+	var selected []Key
+	kind := KindOf(into)
+	for k, obj := range v.All {
 		elsewhere := options.Namespace != "" && k.Namespace != options.Namespace
-		if k.Kind != KindOf(into) || elsewhere || !v.selects(options, obj) {
-			continue
+		if k.Kind == kind && !elsewhere && v.selects(options, obj) {
+			selected = append(selected, k)
 		}
+	}
+	slices.SortFunc(selected, func(a, b Key) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	})
+	found := make([]runtime.Object, 0, len(selected))
+	for _, k := range selected {
+		obj := v.All[k]
 		var item client.Object = &metav1.PartialObjectMetadata{}
 		if _, metadata := into.(*metav1.PartialObjectMetadataList); !metadata {
 			item = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)

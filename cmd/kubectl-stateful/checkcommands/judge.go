@@ -1,4 +1,4 @@
-package main
+package checkcommands
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
 )
 
 // members are the pods that run the commands.
@@ -20,7 +20,7 @@ type members interface {
 	count() int
 	name(member int) string
 	// run runs a command with the names of the primaries.
-	run(ctx context.Context, member int, command string, primaries []int) controllers.Result
+	run(ctx context.Context, member int, command string, primaries []int) plugin.CommandResult
 	// processes lists the processes of a member, or returns false if they cannot be listed.
 	processes(ctx context.Context, member int) ([]string, bool)
 	// wait waits a second.
@@ -31,9 +31,9 @@ type members interface {
 
 // verdict is the result for a rule.
 type verdict struct {
-	kept   int    // how often the rule was kept
-	broken string // the first violation
-	untold string // why the rule could not be tried
+	kept    int    // how often the rule was kept
+	broken  string // the first violation
+	skipped string // why the rule could not be tried
 }
 
 // judge tries the commands and records the results.
@@ -46,6 +46,7 @@ type judge struct {
 	sequences []uint64 // max of each member
 	before    []string // processes of the first member while it was idle
 	over      bool     // further results would be meaningless
+	rejected  error    // the cluster does not run commands
 	out       io.Writer
 }
 
@@ -56,14 +57,17 @@ func newJudge(pods members, set *v1alpha1.ReplicatedStatefulSet, out io.Writer) 
 }
 
 // try runs the story of a small set. It stops after a failed command, because later commands would fail
-// as a consequence.
+// as a consequence, and if the user interrupts it.
 func (j *judge) try(ctx context.Context) {
 	for _, part := range story {
-		if j.restart(ctx) || ctx.Err() != nil {
+		if j.restart(ctx) {
 			return
 		}
 		fmt.Fprintf(j.out, "\n%s\n", part.title)
-		part.tell(j, ctx)
+		part.run(j, ctx)
+		if j.rejected != nil || ctx.Err() != nil {
+			return
+		}
 		if j.over {
 			fmt.Fprintln(j.out, "the remaining steps are skipped")
 			j.restart(ctx)
@@ -94,7 +98,7 @@ func (j *judge) fault(id int, format string, args ...any) {
 	}
 }
 
-func (j *judge) untold(id int, why string) { j.verdicts[id].untold = why }
+func (j *judge) skip(id int, why string) { j.verdicts[id].skipped = why }
 
 // rule records that a rule is kept or broken.
 func (j *judge) rule(id int, ok bool, format string, args ...any) {
@@ -128,27 +132,34 @@ func (j *judge) orPrimary(command string) string {
 }
 
 // call runs a command and checks the rules for all commands. The story ends if the outcome is unknown.
-func (j *judge) call(ctx context.Context, member int, command string) (r controllers.Result) {
+func (j *judge) call(ctx context.Context, member int, command string) (r plugin.CommandResult) {
 	if j.over {
 		return r
 	}
 	r = j.run(ctx, member, command, j.primaries)
-	fmt.Fprintf(j.out, "  %-9s in %s%s: %s\n", command, j.name(member), j.told(), describe(r))
-	j.rule(ruleOutput, len(r.Stdout) < controllers.MaxOutput && len(r.Stderr) < controllers.MaxOutput && !strings.Contains(r.Why, "printed more than"),
-		"%s printed at least %d bytes", command, controllers.MaxOutput)
-	if r.Outcome == controllers.Unknown {
+	if r.Refused {
+		j.rejected = fmt.Errorf("run %s in %s: %s", command, j.name(member), r.Why)
+	}
+	if j.rejected != nil || ctx.Err() != nil {
+		j.over = true
+		return r
+	}
+	fmt.Fprintf(j.out, "  %-9s in %s%s: %s\n", command, j.name(member), j.arguments(), describe(r))
+	j.rule(ruleOutput, len(r.Stdout) < plugin.MaxOutput && len(r.Stderr) < plugin.MaxOutput && !strings.Contains(r.Why, "printed more than"),
+		"%s printed at least %d bytes", command, plugin.MaxOutput)
+	if r.Outcome == plugin.Unknown {
 		j.unseen(ctx, member, command, r)
 		j.over = true
 		return r
 	}
 	j.keep(ruleEnds)
 	j.keep(ruleStream)
-	j.rule(ruleProgram, r.Code != 126 && r.Code != 127, "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
+	j.rule(ruleProgram, r.Code != 126 && r.Code != 127, "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), errorOutput(r))
 	codes := []int{0}
 	if command == v1alpha1.CommandStatus {
 		codes = []int{0, 7, 8, 190, 191}
 	}
-	j.rule(ruleCodes, slices.Contains(codes, r.Code), "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
+	j.rule(ruleCodes, slices.Contains(codes, r.Code), "%s returned %d (%s)%s", command, r.Code, meaning(r.Code), errorOutput(r))
 	return r
 }
 
@@ -158,22 +169,22 @@ var startFaults = []string{"unable to start container process", "executable file
 
 // unseen records the reason of an unknown outcome. The command could not be started, did not end, or
 // has done its work but a process keeps its output stream open.
-func (j *judge) unseen(ctx context.Context, member int, command string, r controllers.Result) {
+func (j *judge) unseen(ctx context.Context, member int, command string, r plugin.CommandResult) {
 	asks := command == v1alpha1.CommandStatus || command == v1alpha1.CommandSequence
 	switch {
 	case strings.Contains(r.Why, "printed more than"): // already recorded
 	case slices.ContainsFunc(startFaults, func(fault string) bool { return strings.Contains(r.Why, fault) }):
 		j.fault(ruleProgram, "%s in %s: %s", command, j.name(member), r.Why)
 	case asks || !strings.Contains(r.Why, "did not end within"):
-		j.fault(ruleEnds, "cannot determine the result of %s in %s: %s%s", command, j.name(member), r.Why, said(r))
+		j.fault(ruleEnds, "cannot determine the result of %s in %s: %s%s", command, j.name(member), r.Why, errorOutput(r))
 	default:
 		status := j.run(ctx, member, v1alpha1.CommandStatus, j.primaries)
 		fmt.Fprintf(j.out, "  %-9s in %s: %s\n", v1alpha1.CommandStatus, j.name(member), describe(status))
-		if status.Outcome != controllers.Unknown && slices.Contains(j.doneCodes(command), status.Code) {
+		if status.Outcome != plugin.Unknown && slices.Contains(j.doneCodes(command), status.Code) {
 			j.fault(ruleStream, "%s in %s did not end within %s, but took effect: status returns %d", command, j.name(member), r.Timeout, status.Code)
 			return
 		}
-		j.fault(ruleEnds, "%s in %s did not end within %s%s", command, j.name(member), r.Timeout, said(r))
+		j.fault(ruleEnds, "%s in %s did not end within %s%s", command, j.name(member), r.Timeout, errorOutput(r))
 	}
 }
 
@@ -192,8 +203,8 @@ func (j *judge) doneCodes(command string) []int {
 	return j.primaryCodes()
 }
 
-// told returns the primaries that a command gets as arguments, as text.
-func (j *judge) told() string {
+// arguments returns the primaries that a command gets as arguments, as text.
+func (j *judge) arguments() string {
 	if len(j.primaries) == 0 {
 		return ""
 	}
@@ -204,9 +215,9 @@ func (j *judge) told() string {
 	return ", with primaries " + strings.Join(names, ", ")
 }
 
-func describe(r controllers.Result) string {
+func describe(r plugin.CommandResult) string {
 	took := r.Ended.Sub(r.Began).Round(time.Millisecond)
-	if r.Outcome == controllers.Unknown {
+	if r.Outcome == plugin.Unknown {
 		return fmt.Sprintf("unknown after %s: %s", took, r.Why)
 	}
 	text := fmt.Sprintf("%d, %s, after %s", r.Code, meaning(r.Code), took)
@@ -219,8 +230,8 @@ func describe(r controllers.Result) string {
 	return text
 }
 
-// said returns the end of a command's standard error.
-func said(r controllers.Result) string {
+// errorOutput returns the end of a command's standard error.
+func errorOutput(r plugin.CommandResult) string {
 	text := strings.TrimSpace(r.Stderr)
 	if text == "" {
 		return ""
@@ -235,13 +246,13 @@ func (j *judge) report() (broken int) {
 		switch {
 		case v.broken != "":
 			broken++
-			fmt.Fprintf(j.out, "FAILED   %s\n         cause:  %s\n         remedy: %s\n", rules[id].says, v.broken, rules[id].remedy)
-		case v.untold != "":
-			fmt.Fprintf(j.out, "skipped  %s: %s\n", rules[id].says, v.untold)
+			fmt.Fprintf(j.out, "FAILED   %s\n         cause:  %s\n         remedy: %s\n", rules[id].text, v.broken, rules[id].remedy)
+		case v.skipped != "":
+			fmt.Fprintf(j.out, "skipped  %s: %s\n", rules[id].text, v.skipped)
 		case v.kept > 0:
-			fmt.Fprintf(j.out, "ok       %s\n", rules[id].says)
+			fmt.Fprintf(j.out, "ok       %s\n", rules[id].text)
 		default:
-			fmt.Fprintf(j.out, "skipped  %s: not reached\n", rules[id].says)
+			fmt.Fprintf(j.out, "skipped  %s: not reached\n", rules[id].text)
 		}
 	}
 	if broken > 0 {

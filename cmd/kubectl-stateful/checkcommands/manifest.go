@@ -1,20 +1,19 @@
-package main
+package checkcommands
 
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/test/manifest"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
 )
 
-// contents are the objects of a manifest.
-type contents struct {
+// Manifest contains the objects of a manifest.
+type Manifest struct {
 	sets   []*v1alpha1.ReplicatedStatefulSet
 	others []*unstructured.Unstructured // objects that the pods may need
 }
@@ -33,37 +32,22 @@ type (
 	strictStatus v1alpha1.ReplicatedStatefulSetStatus
 )
 
-func readManifest(file string) (contents, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return contents{}, err
-	}
-	m, err := parseManifest(content)
-	if err == nil && len(m.sets) == 0 {
-		err = errors.New("it contains no ReplicatedStatefulSet")
-	}
-	if err != nil {
-		return contents{}, fmt.Errorf("read %s: %w", file, err)
-	}
-	return m, nil
-}
-
-func parseManifest(content []byte) (m contents, err error) {
-	objects, err := manifest.Read[*unstructured.Unstructured](content)
-	if err != nil {
-		return m, err
-	}
+// Decode decodes the objects of a manifest. It returns an error if there is no ReplicatedStatefulSet.
+func Decode(objects []*unstructured.Unstructured) (m Manifest, err error) {
 	for _, object := range objects {
-		if object.GetKind() != "ReplicatedStatefulSet" {
+		if object.GroupVersionKind().GroupKind() != kinds.ReplicatedStatefulSet.GroupKind() {
 			m.others = append(m.others, object)
 			continue
 		}
 		var set strictSet
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &set, true); err != nil {
-			return m, err
+			return m, fmt.Errorf("decode ReplicatedStatefulSet %s: %w", object.GetName(), err)
 		}
 		m.sets = append(m.sets, &v1alpha1.ReplicatedStatefulSet{TypeMeta: set.TypeMeta, ObjectMeta: set.ObjectMeta,
 			Spec: v1alpha1.ReplicatedStatefulSetSpec(set.Spec), Status: v1alpha1.ReplicatedStatefulSetStatus(set.Status)})
+	}
+	if len(m.sets) == 0 {
+		return m, errors.New("the manifest contains no ReplicatedStatefulSet")
 	}
 	return m, nil
 }

@@ -1,7 +1,7 @@
-package main
+package checkcommands
 
 // rule is a requirement for commands, and the remedy for a violation.
-type rule struct{ says, remedy string }
+type rule struct{ text, remedy string }
 
 // Rules, in the order of the report.
 const (

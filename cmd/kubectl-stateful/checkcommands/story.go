@@ -1,4 +1,4 @@
-package main
+package checkcommands
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
 )
 
 // story is the lifecycle of a set. A violation of a required rule ends it.
 var story = []struct {
 	title string
-	tell  func(*judge, context.Context)
+	run   func(*judge, context.Context)
 }{
 	{"all members are stopped", (*judge).idle},
 	{"the first member is started", (*judge).first},
@@ -37,7 +37,7 @@ func (j *judge) idle(ctx context.Context) {
 		j.idles(ctx, ruleIdle, i)
 	}
 	stop := j.call(ctx, 0, v1alpha1.CommandStop)
-	j.must(ruleStoppedStop, stop.Code == 0, "stop of a stopped member returned %d (%s)%s", stop.Code, meaning(stop.Code), said(stop))
+	j.must(ruleStoppedStop, stop.Code == 0, "stop of a stopped member returned %d (%s)%s", stop.Code, meaning(stop.Code), errorOutput(stop))
 	j.status(ctx, ruleIdle, 0, 7)
 	for i := range j.count() {
 		one, two := j.sequence(ctx, ruleStoppedSequence, i), j.sequence(ctx, ruleStoppedSequence, i)
@@ -69,9 +69,10 @@ func (j *judge) again(ctx context.Context) {
 // second starts another member as the operator does: as a primary if more than one is allowed,
 // otherwise as a secondary.
 func (j *judge) second(ctx context.Context) {
-	if j.count() < 2 || !j.many && !j.has(v1alpha1.CommandSecondary) {
+	staysAlone := !j.many && !j.has(v1alpha1.CommandSecondary)
+	if j.count() < 2 || staysAlone {
 		for _, id := range []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote} {
-			j.untold(id, "there is only one member, or only one primary and no command secondary")
+			j.skip(id, "there is only one member, or only one primary and no command secondary")
 		}
 		return
 	}
@@ -81,7 +82,7 @@ func (j *judge) second(ctx context.Context) {
 }
 
 // alone reports whether no other member was started.
-func (j *judge) alone() bool { return j.verdicts[ruleJoin].untold != "" }
+func (j *judge) alone() bool { return j.verdicts[ruleJoin].skipped != "" }
 
 // join starts a member while others run.
 func (j *judge) join(ctx context.Context, id, member int) {
@@ -107,7 +108,7 @@ func (j *judge) takeOver(ctx context.Context) {
 	switch {
 	case j.alone():
 	case j.many:
-		j.untold(rulePromote, "all members are primaries")
+		j.skip(rulePromote, "all members are primaries")
 		j.status(ctx, ruleJoin, 1, j.primaryCodes()...)
 	default:
 		j.primary(ctx, rulePromote, 1, v1alpha1.CommandPromote)
@@ -126,7 +127,7 @@ func (j *judge) rejoin(ctx context.Context) {
 // giveBack demotes the second member and promotes the first.
 func (j *judge) giveBack(ctx context.Context) {
 	if !j.has(v1alpha1.CommandDemote) || j.many || j.alone() {
-		j.untold(ruleDemote, "there is no command demote, or it is not used: the operator runs stop, and then secondary")
+		j.skip(ruleDemote, "there is no command demote, or it is not used: the operator runs stop, and then secondary")
 		return
 	}
 	j.do(ctx, ruleDemote, 1, v1alpha1.CommandDemote)
@@ -141,7 +142,7 @@ func (j *judge) giveBack(ctx context.Context) {
 // joins again, as after a scale-up.
 func (j *judge) leave(ctx context.Context) {
 	if !j.has(v1alpha1.CommandLeave) || j.alone() {
-		j.untold(ruleLeave, "there is no command leave, or only one member")
+		j.skip(ruleLeave, "there is no command leave, or only one member")
 		return
 	}
 	member := 1
@@ -168,7 +169,7 @@ func (j *judge) end(ctx context.Context) {
 	switch {
 	case j.over:
 	case j.before == nil:
-		j.untold(ruleProcesses, "the image has no sh and tr to list processes; use kubectl debug")
+		j.skip(ruleProcesses, "the image has no sh and tr to list processes; use kubectl debug")
 	default:
 		left := j.left(ctx)
 		j.must(ruleProcesses, len(left) == 0, "after stop, processes still run in %s: %s", j.name(0), strings.Join(left, " | "))
@@ -212,14 +213,14 @@ func (j *judge) primaryCodes() []int {
 // do runs a command that changes something and expects exit code 0.
 func (j *judge) do(ctx context.Context, id, member int, command string) {
 	r := j.call(ctx, member, command)
-	j.must(id, r.Code == 0, "%s in %s returned %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
+	j.must(id, r.Code == 0, "%s in %s returned %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), errorOutput(r))
 }
 
 // status expects one of the exit codes.
 func (j *judge) status(ctx context.Context, id, member int, codes ...int) {
 	r := j.call(ctx, member, v1alpha1.CommandStatus)
 	j.must(id, slices.Contains(codes, r.Code), "status of %s returned %d (%s), want %s%s",
-		j.name(member), r.Code, meaning(r.Code), list(codes), said(r))
+		j.name(member), r.Code, meaning(r.Code), list(codes), errorOutput(r))
 }
 
 // stopped stops a member and expects that it is idle.
@@ -239,8 +240,8 @@ func (j *judge) idles(ctx context.Context, id, member int) {
 func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
 	r := j.call(ctx, member, v1alpha1.CommandSequence)
 	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
-	j.must(id, r.Outcome == controllers.Succeeded && err == nil, "sequence of %s returned %d and printed %s%s",
-		j.name(member), r.Code, strconv.QuoteToASCII(r.Stdout[:min(len(r.Stdout), 80)]), said(r))
+	j.must(id, r.Outcome == plugin.Succeeded && err == nil, "sequence of %s returned %d and printed %s%s",
+		j.name(member), r.Code, strconv.QuoteToASCII(r.Stdout[:min(len(r.Stdout), 80)]), errorOutput(r))
 	j.sequences[member] = max(j.sequences[member], n)
 	return n
 }

@@ -1,4 +1,4 @@
-package main
+package checkcommands
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
 )
 
 // toy is an application in two pods that keeps every rule, except for its fault.
@@ -58,25 +58,25 @@ func (t *toy) wait(context.Context) {
 	}
 }
 
-func exit(code int) *controllers.Result {
-	r := &controllers.Result{Outcome: controllers.Failed, Code: code}
+func exit(code int) *plugin.CommandResult {
+	r := &plugin.CommandResult{Outcome: plugin.Failed, Code: code}
 	if code == 0 {
-		r.Outcome = controllers.Succeeded
+		r.Outcome = plugin.Succeeded
 	}
 	return r
 }
 
-func prints(text string) *controllers.Result {
+func prints(text string) *plugin.CommandResult {
 	r := exit(0)
 	r.Stdout = text
 	return r
 }
 
-func unknown(why string) *controllers.Result {
-	return &controllers.Result{Outcome: controllers.Unknown, Sent: true, Why: why, Command: controllers.Command{Timeout: 10 * time.Second}}
+func unknown(why string) *plugin.CommandResult {
+	return &plugin.CommandResult{Outcome: plugin.Unknown, Sent: true, Why: why, Command: plugin.Command{Timeout: 10 * time.Second}}
 }
 
-func (t *toy) run(_ context.Context, member int, command string, primaries []int) controllers.Result {
+func (t *toy) run(_ context.Context, member int, command string, primaries []int) plugin.CommandResult {
 	if t.fault != nil {
 		if r := t.fault(call{t, &t.pods[member], member, command, primaries}); r != nil {
 			return *r
@@ -85,7 +85,7 @@ func (t *toy) run(_ context.Context, member int, command string, primaries []int
 	return *t.obey(member, command)
 }
 
-func (t *toy) obey(member int, command string) *controllers.Result {
+func (t *toy) obey(member int, command string) *plugin.CommandResult {
 	p := &t.pods[member]
 	switch command {
 	case "status":
@@ -118,7 +118,7 @@ func toySet(primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet 
 }
 
 // judged runs the story with the toy and returns the rules that it broke.
-func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (j *judge, broken []int, said string) {
+func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (j *judge, broken []int, report string) {
 	t.Helper()
 	var out bytes.Buffer
 	j = newJudge(app, set, &out)
@@ -137,7 +137,7 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 	for _, row := range []struct {
 		sentence string
 		set      *v1alpha1.ReplicatedStatefulSet
-		untold   []int
+		skipped  []int
 	}{
 		{"with all commands", toySet(1), nil},
 		{"with the four required commands, all members primary", toySet(2, "seed", "secondary", "promote", "demote"), []int{rulePromote, ruleDemote}},
@@ -146,12 +146,12 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			g := NewWithT(t)
-			j, broken, said := judged(t, &toy{}, row.set)
-			g.Expect(broken).To(BeEmpty(), "%s", said)
+			j, broken, report := judged(t, &toy{}, row.set)
+			g.Expect(broken).To(BeEmpty(), "%s", report)
 			for id, v := range j.verdicts {
-				want := slices.Contains(row.untold, id)
-				g.Expect(v.untold != "").To(Equal(want), "the rule %q is reported as skipped:\n%s", rules[id].says, said)
-				g.Expect(want || v.kept > 0).To(BeTrueBecause("the rule %q was not checked:\n%s", rules[id].says, said))
+				want := slices.Contains(row.skipped, id)
+				g.Expect(v.skipped != "").To(Equal(want), "the rule %q is reported as skipped:\n%s", rules[id].text, report)
+				g.Expect(want || v.kept > 0).To(BeTrueBecause("the rule %q was not checked:\n%s", rules[id].text, report))
 			}
 		})
 	}
@@ -167,11 +167,11 @@ type call struct {
 }
 
 // faultOf is called before the toy runs a command. A non-nil result replaces the toy's.
-type faultOf func(call) *controllers.Result
+type faultOf func(call) *plugin.CommandResult
 
 // does runs a fault on a command.
 func does(command string, then faultOf) faultOf {
-	return func(c call) *controllers.Result {
+	return func(c call) *plugin.CommandResult {
 		if c.command == command {
 			return then(c)
 		}
@@ -180,13 +180,13 @@ func does(command string, then faultOf) faultOf {
 }
 
 // always returns a fixed result for a command.
-func always(command string, r *controllers.Result) faultOf {
-	return does(command, func(call) *controllers.Result { return r })
+func always(command string, r *plugin.CommandResult) faultOf {
+	return does(command, func(call) *plugin.CommandResult { return r })
 }
 
 // when returns a fixed result for a command if the condition is true.
-func when(command string, is func(call) bool, r *controllers.Result) faultOf {
-	return does(command, func(c call) *controllers.Result {
+func when(command string, is func(call) bool, r *plugin.CommandResult) faultOf {
+	return does(command, func(c call) *plugin.CommandResult {
 		if is(c) {
 			return r
 		}
@@ -196,12 +196,12 @@ func when(command string, is func(call) bool, r *controllers.Result) faultOf {
 
 // changes changes the toy before it runs a command.
 func changes(command string, change func(call)) faultOf {
-	return does(command, func(c call) *controllers.Result { change(c); return nil })
+	return does(command, func(c call) *plugin.CommandResult { change(c); return nil })
 }
 
 // obeysSo changes the toy instead of running a command.
 func obeysSo(command string, change func(call)) faultOf {
-	return does(command, func(c call) *controllers.Result { change(c); return exit(0) })
+	return does(command, func(c call) *plugin.CommandResult { change(c); return exit(0) })
 }
 
 func stopped(c call) bool   { return c.pod.role == "" }
@@ -210,7 +210,7 @@ func isPrimary(c call) bool { return c.pod.role == "primary" }
 
 // holdsStream does the work of a command but does not return.
 func holdsStream(command string, is func(call) bool) faultOf {
-	return does(command, func(c call) *controllers.Result {
+	return does(command, func(c call) *plugin.CommandResult {
 		if !is(c) {
 			return nil
 		}
@@ -224,7 +224,7 @@ var hangs = unknown("it did not end within 10s")
 // stopsLate returns from stop before the program ends.
 func stopsLate() faultOf {
 	stopping := false
-	return func(c call) *controllers.Result {
+	return func(c call) *plugin.CommandResult {
 		switch {
 		case c.command == "stop" && runs(c):
 			stopping = true
@@ -240,7 +240,7 @@ func stopsLate() faultOf {
 // rejectsLeft rejects the start of a member that has left.
 func rejectsLeft() faultOf {
 	left := false
-	return func(c call) *controllers.Result {
+	return func(c call) *plugin.CommandResult {
 		left = left || c.command == "leave"
 		if left && c.command == "secondary" {
 			return exit(1)
@@ -296,7 +296,7 @@ var broken = []struct {
 	{"a script calls a missing program", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
 	{"promote hangs", always("promote", hangs), []int{ruleEnds}},
 	{"the response of status is lost", always("status", unknown("the stream ended before the node reported the exit code: EOF")), []int{ruleEnds}},
-	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MaxOutput))), []int{ruleSeed, ruleOutput}},
+	{"seed prints too much", always("seed", prints(strings.Repeat("9", plugin.MaxOutput))), []int{ruleSeed, ruleOutput}},
 	{"sequence prints endlessly", always("sequence", unknown("the stream ended before the node reported the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
 	{"an exit code without a meaning", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
 	{"process 1 exits with the program", changes("stop", func(c call) { c.pod.ended = runs(c) }), []int{ruleProcessOne}},
@@ -306,36 +306,17 @@ func TestWhatIsBrokenIsFound(t *testing.T) {
 	for _, row := range broken {
 		t.Run(row.sentence, func(t *testing.T) {
 			g := NewWithT(t)
-			_, broken, said := judged(t, &toy{fault: row.fault}, toySet(1))
-			g.Expect(broken).To(Equal(row.want), "%s", said)
+			_, broken, report := judged(t, &toy{fault: row.fault}, toySet(1))
+			g.Expect(broken).To(Equal(row.want), "%s", report)
 			for _, id := range row.want {
-				g.Expect(said).To(And(ContainSubstring("FAILED   "+rules[id].says), ContainSubstring("remedy: "+rules[id].remedy)))
+				g.Expect(report).To(And(ContainSubstring("FAILED   "+rules[id].text), ContainSubstring("remedy: "+rules[id].remedy)))
 			}
 		})
 	}
 }
 
 func TestAnImageWithoutAShellIsNoFault(t *testing.T) {
-	_, broken, said := judged(t, &toy{mute: true}, toySet(1))
-	NewWithT(t).Expect(broken).To(BeEmpty(), "%s", said)
-	NewWithT(t).Expect(said).To(ContainSubstring("skipped  " + rules[ruleProcesses].says))
-}
-
-func TestAManifestIsRead(t *testing.T) {
-	for _, row := range []struct {
-		sentence, text string
-		sets, others   int
-		fails          bool
-	}{
-		{"with objects that its pods need", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# only a comment\n---\napiVersion: clusterlabs.org/v1alpha1\nkind: ReplicatedStatefulSet\nmetadata: {name: a}\nspec: {pod: {containers: []}}\n", 1, 1, false},
-		{"with an unknown field", "kind: ReplicatedStatefulSet\nspec: {size: 3}\n", 0, 0, true},
-		{"with invalid YAML", "kind: [\n", 0, 0, true},
-	} {
-		t.Run(row.sentence, func(t *testing.T) {
-			g := NewWithT(t)
-			m, err := parseManifest([]byte(row.text))
-			g.Expect(err != nil).To(Equal(row.fails), "error is %v", err)
-			g.Expect([]int{len(m.sets), len(m.others)}).To(Equal([]int{row.sets, row.others}), "sets and others")
-		})
-	}
+	_, broken, report := judged(t, &toy{mute: true}, toySet(1))
+	NewWithT(t).Expect(broken).To(BeEmpty(), "%s", report)
+	NewWithT(t).Expect(report).To(ContainSubstring("skipped  " + rules[ruleProcesses].text))
 }

@@ -1,0 +1,346 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/manifests"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/plans"
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
+)
+
+// exitCode is an error with an exit code. Its error is nil if there is nothing to print.
+type exitCode struct {
+	code int
+	err  error
+}
+
+// Error returns the message of the error, or "" without one.
+func (e *exitCode) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the error.
+func (e *exitCode) Unwrap() error { return e.err }
+
+// Exit codes of plan, as those of kubectl diff.
+const (
+	exitChanges = 1
+	exitError   = 2
+)
+
+// planner runs the commands of plan.
+type planner struct {
+	*Plugin
+	output string
+}
+
+func (p *Plugin) plan() *cobra.Command {
+	planner := &planner{Plugin: p}
+	var files resource.FilenameOptions
+	options := manifests.Options{}
+	c := &cobra.Command{
+		Use: "plan -f FILENAME", Short: "Show what a change will do, before it is applied",
+		Long: "Show which pods a change restarts, in which order, which roles move, and which claims are created and deleted.\n" +
+			"The command simulates the operator on the live objects. It writes nothing to the cluster: the API server checks the\n" +
+			"manifests in a dry run, with all defaults and webhooks.\n\n" +
+			"Exit codes: 0 if nothing happens, 1 if something does, and above 1 for an error.",
+		Example: "  kubectl stateful plan -f orders.yaml\n  kustomize build . | kubectl stateful plan -f -\n  kubectl stateful plan scale stc/web --replicas=5\n" +
+			"  kubectl stateful plan drain node-3\n  kubectl stateful plan delete rss/db",
+		Args: cobra.NoArgs, DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return planner.run(func(s site) ([]plugin.Request, error) { return planner.ofFiles(c.Context(), s, files, options) }, c)
+		},
+	}
+	c.Flags().StringSliceVarP(&files.Filenames, "filename", "f", nil, "Files or folders with the changed objects; - is the standard input.")
+	c.Flags().StringVarP(&files.Kustomize, "kustomize", "k", "", "A kustomization folder.")
+	c.Flags().BoolVarP(&files.Recursive, "recursive", "R", false, "Process the folders of -f recursively.")
+	c.Flags().BoolVar(&options.ServerSide, "server-side", false, "Merge as kubectl apply --server-side does.")
+	c.Flags().BoolVar(&options.ForceConflicts, "force-conflicts", false, "With --server-side, take over fields of other managers.")
+	c.Flags().StringVar(&options.FieldManager, "field-manager", "kubectl", "The name of the manager of the fields, for example kustomize-controller.")
+	c.PersistentFlags().StringVarP(&planner.output, "output", "o", "", "Output format. One of: (json, yaml).")
+	c.AddCommand(planner.scale(), planner.delete(), planner.drain())
+	return c
+}
+
+// run prints the plans of requests.
+func (p *planner) run(requests func(site) ([]plugin.Request, error), c *cobra.Command) error {
+	fails := func(err error) error { return &exitCode{exitError, err} }
+	s, err := p.Connect()
+	if err != nil {
+		return fails(err)
+	}
+	wanted, err := requests(s)
+	if err != nil {
+		return fails(err)
+	}
+	made, changes := []*plugin.Plan{}, false
+	for _, request := range wanted {
+		plan, err := plugin.Make(c.Context(), s, request, p.Now())
+		if err != nil {
+			return fails(err)
+		}
+		made = append(made, plan)
+		changes = changes || plans.HasEffect(plan)
+	}
+	if err := p.write(made); err != nil {
+		return fails(err)
+	}
+	if changes {
+		return &exitCode{code: exitChanges}
+	}
+	return nil
+}
+
+func (p *planner) write(made []*plugin.Plan) error {
+	if p.output != "" {
+		return p.print(p.output, map[string]any{"items": made})
+	}
+	for i, plan := range made {
+		if i > 0 {
+			p.say("")
+		}
+		if err := plans.Write(p.Streams.Out, plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofFiles returns the requests for the objects of files.
+func (p *planner) ofFiles(ctx context.Context, s site, files resource.FilenameOptions, options manifests.Options) ([]plugin.Request, error) {
+	all, err := manifests.Read(files, p.Streams.In, s.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var changed []client.Object
+	for _, manifest := range all {
+		if !p.isPlanned(manifest) {
+			continue
+		}
+		applied, err := manifests.Apply(ctx, s, manifest, options)
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, applied.After)
+	}
+	return requestsFor(ctx, s, changed)
+}
+
+// isPlanned reports whether plans contain the type of a manifest. It prints a note about one that they do not.
+func (p *planner) isPlanned(manifest *unstructured.Unstructured) bool {
+	kind := manifest.GroupVersionKind().GroupKind()
+	ours := slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind.GroupKind() == kind })
+	isWorkload := kind.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, kind.Kind)
+	if ours || isWorkload {
+		return true
+	}
+	switch kind.Kind {
+	case "ConfigMap", "Secret":
+		p.warn("%s %s is not part of the plan: whether a change of it restarts pods depends on a key that only the operator has", kind.Kind, manifest.GetName())
+	default:
+		p.warn("%s %s is not part of the plan", kind.Kind, manifest.GetName())
+	}
+	return false
+}
+
+// requestsFor returns the requests for changed objects. A changed workload belongs to the plans of the
+// StatefulSingletons that select its pods.
+func requestsFor(ctx context.Context, s site, changed []client.Object) (requests []plugin.Request, err error) {
+	add := func(kind kinds.Kind, key types.NamespacedName, object client.Object) {
+		for i := range requests {
+			if requests[i].Kind == kind.Kind && requests[i].Key == key {
+				requests[i].Put = append(requests[i].Put, object)
+				return
+			}
+		}
+		requests = append(requests, plugin.Request{Kind: kind.Kind, Key: key, Put: []client.Object{object}})
+	}
+	for _, object := range changed {
+		if kind, ours := kindOf(object); ours {
+			add(kind, client.ObjectKeyFromObject(object), object)
+		}
+	}
+	for _, object := range changed {
+		template := templateOf(object)
+		if template == nil {
+			continue
+		}
+		selecting, err := singletonsFor(ctx, s, object.GetNamespace(), template, changed)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range selecting {
+			add(kinds.StatefulSingleton, types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, object)
+		}
+	}
+	return requests, nil
+}
+
+func kindOf(object client.Object) (kinds.Kind, bool) {
+	gvk := object.GetObjectKind().GroupVersionKind()
+	for _, kind := range kinds.All {
+		if kind.GroupVersionKind.GroupKind() == gvk.GroupKind() {
+			return kind, true
+		}
+	}
+	return kinds.Kind{}, false
+}
+
+// templateOf returns the pod template of a workload; nil for other objects.
+func templateOf(object client.Object) *corev1.PodTemplateSpec {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
+	}
+	return nil
+}
+
+// singletonsFor returns the names of the StatefulSingletons that select the pods of a template: live ones, and
+// those that are changed.
+func singletonsFor(ctx context.Context, s site, namespace string, template *corev1.PodTemplateSpec, changed []client.Object) ([]string, error) {
+	var list ssnv1.StatefulSingletonList
+	if err := s.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	for _, object := range changed {
+		if one, isSingleton := object.(*ssnv1.StatefulSingleton); isSingleton && one.Namespace == namespace {
+			list.Items = append(list.Items, *one)
+		}
+	}
+	var names []string
+	for i := range list.Items {
+		one := &list.Items[i]
+		selector, err := metav1.LabelSelectorAsSelector(one.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(template.Labels)) && !slices.Contains(names, one.Name) {
+			names = append(names, one.Name)
+		}
+	}
+	return names, nil
+}
+
+func (p *planner) scale() *cobra.Command {
+	replicas := int32(-1)
+	c := p.object(&cobra.Command{
+		Use: "scale --replicas=N", Short: "Show what a change of the number of replicas will do",
+		Example: "  kubectl stateful plan scale stc/web --replicas=5",
+	}, func(context.Context, site, kinds.Kind, string) error { return nil })
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.run(func(s site) ([]plugin.Request, error) {
+			kind, name, err := kinds.ParseArgs(args)
+			if err != nil {
+				return nil, err
+			}
+			field, can := replicasFields[kind.Kind]
+			if !can {
+				return nil, fmt.Errorf("a %s has no replicas", kind.Kind)
+			}
+			if replicas < 0 {
+				return nil, errors.New("--replicas must be 0 or more")
+			}
+			object := kind.New()
+			object.SetNamespace(s.Namespace)
+			object.SetName(name)
+			data := fmt.Sprintf(field, replicas)
+			if err := s.Patch(c.Context(), object, client.RawPatch(types.MergePatchType, []byte(data)), client.DryRunAll, owner); err != nil {
+				return nil, err
+			}
+			return []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Put: []client.Object{object}}}, nil
+		}, c)
+	}
+	c.Flags().Int32Var(&replicas, "replicas", replicas, "The new number of replicas.")
+	_ = c.MarkFlagRequired("replicas") // the flag exists
+	return c
+}
+
+// replicasFields are the patches that set the number of replicas.
+var replicasFields = map[string]string{
+	kinds.StatefulCluster.Kind:       `{"spec":{"replicas":%d}}`,
+	kinds.ReplicatedStatefulSet.Kind: `{"spec":{"replicas":%d}}`,
+	kinds.ExtendedStatefulSet.Kind:   `{"spec":{"template":{"spec":{"replicas":%d}}}}`,
+}
+
+func (p *planner) delete() *cobra.Command {
+	c := p.object(&cobra.Command{
+		Use: "delete", Short: "Show what a delete will do",
+		Example: "  kubectl stateful plan delete rss/db",
+	}, func(context.Context, site, kinds.Kind, string) error { return nil })
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.run(func(s site) ([]plugin.Request, error) {
+			kind, name, err := kinds.ParseArgs(args)
+			if err != nil {
+				return nil, err
+			}
+			object := kind.New()
+			object.SetNamespace(s.Namespace)
+			object.SetName(name)
+			if err := s.Delete(c.Context(), object, client.DryRunAll); err != nil {
+				return nil, err
+			}
+			return []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Delete: true}}, nil
+		}, c)
+	}
+	return c
+}
+
+func (p *planner) drain() *cobra.Command {
+	return &cobra.Command{
+		Use: "drain (NODE | node/NODE)", Short: "Show what a drain of a node will do to the objects with pods there",
+		Long:    "Show what a drain of a node will do to all objects of the four kinds with pods there, in all namespaces.",
+		Example: "  kubectl stateful plan drain node-3", Args: cobra.ExactArgs(1), DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.run(func(s site) ([]plugin.Request, error) {
+				name := strings.TrimPrefix(strings.TrimPrefix(args[0], "nodes/"), "node/")
+				var node corev1.Node
+				if err := s.Get(c.Context(), client.ObjectKey{Name: name}, &node); err != nil {
+					return nil, err
+				}
+				return drained(c.Context(), s, name)
+			}, c)
+		},
+	}
+}
+
+// drained returns a request for each object that has pods on a node.
+func drained(ctx context.Context, s site, node string) (requests []plugin.Request, err error) {
+	var pods corev1.PodList
+	if err := s.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds.All {
+		list := kind.NewList()
+		if err := s.List(ctx, list); err != nil {
+			return nil, err
+		}
+		keys, err := plugin.Owners(kind.Kind, list, pods.Items)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			requests = append(requests, plugin.Request{Kind: kind.Kind, Key: key, Drain: node})
+		}
+	}
+	return requests, nil
+}

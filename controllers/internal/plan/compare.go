@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Differences compares the steps of a plan with those that happened. The same steps must have happened, and steps
+// of an earlier batch must have begun before those of a later one. Claims have no order. randomNames is true if the
+// names of new pods and claims are random.
+func Differences(planned, happened []Step, randomNames bool) (differences []string) {
+	want, got := identities(planned, randomNames), identities(happened, randomNames)
+	all := counts(want)
+	maps.Copy(all, counts(got))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if w, g := counts(want)[id], counts(got)[id]; w != g {
+			differences = append(differences, fmt.Sprintf("%s: planned %d times, happened %d times", id, w, g))
+		}
+	}
+	if len(differences) > 0 {
+		return differences
+	}
+	return misordered(planned, happened, want, got)
+}
+
+// identities returns a text for each step that is equal for equal steps.
+func identities(steps []Step, randomNames bool) []string {
+	isNew := map[string]bool{}
+	for _, s := range steps {
+		if randomNames && (s.Action == CreatePod || s.Action == CreateClaim) {
+			isNew[s.Name] = true
+		}
+	}
+	named := func(name string) string {
+		if isNew[name] {
+			return "(new)"
+		}
+		return name
+	}
+	ids := make([]string, len(steps))
+	for i, s := range steps {
+		parts := []string{string(s.Action), named(s.Name)}
+		if s.Action == Handover {
+			parts = append(parts, "to", named(s.To), "as", s.Role)
+		}
+		ids[i] = strings.Join(parts, " ")
+	}
+	return ids
+}
+
+func counts(ids []string) map[string]int {
+	n := map[string]int{}
+	for _, id := range ids {
+		n[id]++
+	}
+	return n
+}
+
+// misordered returns the pairs of steps that happened in another order. The nth of several equal steps is the nth
+// one that happened.
+func misordered(planned, happened []Step, want, got []string) (differences []string) {
+	places := map[string][]int{}
+	for i, id := range got {
+		places[id] = append(places[id], i)
+	}
+	place := make([]int, len(planned))
+	for i, id := range want {
+		place[i], places[id] = places[id][0], places[id][1:]
+	}
+	for i := range planned {
+		for j := range planned {
+			if planned[i].Batch < planned[j].Batch && place[i] > place[j] && hasOrder(happened[place[i]]) && hasOrder(happened[place[j]]) {
+				differences = append(differences, fmt.Sprintf("%s: planned before %s, happened after it", want[i], want[j]))
+			}
+		}
+	}
+	return differences
+}
+
+// hasOrder reports whether the order of a step is part of a plan.
+func hasOrder(s Step) bool {
+	return !slices.Contains([]Action{CreateClaim, DeleteClaim, CreateVersion, DeleteVersion, RunJob}, s.Action)
+}

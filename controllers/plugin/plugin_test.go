@@ -1,0 +1,101 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	stcv1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	replicatedfixture "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
+	clusterfixture "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
+)
+
+// many is the max number of members for which plans are measured.
+const many = 100
+
+// atRest returns a cluster in which an object has come to rest.
+func atRest(tb testing.TB, kind string, object client.Object) *simulation.Cluster {
+	tb.Helper()
+	c := simulation.New(clusterfixture.Noon)
+	for i := range 4 {
+		kubelet.Turn(c, fmt.Sprintf("n%d", i+1), true)
+	}
+	object.SetUID("")
+	c.Put(object)
+	o := kinds[kind].Start(c, client.ObjectKeyFromObject(object))
+	if !simulation.Run(c, o, 10*time.Minute) {
+		tb.Fatalf("%s does not come to rest: %q", kind, c.Story[max(0, len(c.Story)-30):])
+	}
+	c.Changed = nil
+	return c
+}
+
+func cluster(replicas int32) *stcv1alpha1.StatefulCluster {
+	set := clusterfixture.Set("shop").StatefulCluster
+	set.Spec.Replicas = &replicas
+	return &set
+}
+
+func replicated(replicas int32) *rssv1alpha1.ReplicatedStatefulSet {
+	return replicatedfixture.SetOf(replicas, 1)
+}
+
+// edited returns a live object after a change.
+func edited[T client.Object](tb testing.TB, c *simulation.Cluster, object T, change func(T)) client.Object {
+	tb.Helper()
+	if err := c.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+		tb.Fatal(err)
+	}
+	change(object)
+	object.SetGeneration(object.GetGeneration() + 1)
+	return object
+}
+
+func TestMake(t *testing.T) {
+	c := atRest(t, "StatefulCluster", cluster(3))
+	after := edited(t, c, cluster(3), func(s *stcv1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"serve"} })
+	p, err := Make(context.Background(), c, Request{Kind: "StatefulCluster", Key: client.ObjectKeyFromObject(after), Put: []client.Object{after}}, c.Now)
+	if err != nil || p.Summary.PodsRecreated != 3 || p.State != Complete || len(p.InProgress) > 0 {
+		t.Errorf("%v, %+v", err, p)
+	}
+	if _, err := Make(context.Background(), c, Request{Kind: "Deployment"}, c.Now); err == nil {
+		t.Error("a kind without a simulation is planned")
+	}
+
+	c = atRest(t, "ReplicatedStatefulSet", replicated(3))
+	after = edited(t, c, replicated(3), func(s *rssv1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = "db:2" })
+	p, err = Make(context.Background(), c, Request{Kind: "ReplicatedStatefulSet", Key: client.ObjectKeyFromObject(after), Put: []client.Object{after}}, c.Now)
+	if err != nil || p.Summary.PodsRecreated != 3 || p.Summary.Handovers != 1 || p.State != Complete || len(p.InProgress) > 0 {
+		t.Errorf("%v, %+v", err, p)
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	b.Run("StatefulCluster", func(b *testing.B) {
+		c := atRest(b, "StatefulCluster", cluster(many))
+		after := edited(b, c, cluster(many), func(s *stcv1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"serve"} })
+		measure(b, c, "StatefulCluster", after)
+	})
+	b.Run("ReplicatedStatefulSet", func(b *testing.B) {
+		c := atRest(b, "ReplicatedStatefulSet", replicated(many))
+		after := edited(b, c, replicated(many), func(s *rssv1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = "db:2" })
+		measure(b, c, "ReplicatedStatefulSet", after)
+	})
+}
+
+func measure(b *testing.B, c *simulation.Cluster, kind string, after client.Object) {
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := Make(context.Background(), c, Request{Kind: kind, Key: types.NamespacedName{Namespace: after.GetNamespace(), Name: after.GetName()}, Put: []client.Object{after}}, c.Now)
+		if err != nil || p.State != Complete || p.Summary.PodsRecreated+p.Summary.PodsDeleted != many {
+			b.Fatalf("%v, %+v", err, p.Summary)
+		}
+	}
+}

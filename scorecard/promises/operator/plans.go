@@ -1,0 +1,185 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/plugin"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/extended"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/kit"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/replicated"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/singleton"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises/statefulcluster"
+)
+
+// Plans lists the promises of kubectl stateful plan.
+var Plans = []kit.Promise{
+	kit.Long(kit.Promise{Name: "PL-1 random edits of objects of all kinds do what their plans contain", Site: kit.NodeSite, Faults: true, Run: plansAgree}),
+}
+
+// edits is the default number of edits.
+const edits = 12
+
+// quiet is how long nothing may change before an edit counts as carried out.
+const quiet = 4 * time.Second
+
+// editables are those of all kinds.
+var editables = []func(context.Context, *kit.Cluster, *rand.Rand) kit.Editable{
+	statefulcluster.Editable, replicated.Editable, extended.Editable, singleton.Editable,
+}
+
+// plansAgree makes random edits, and compares what happens with the plan that was made before.
+func plansAgree(ctx context.Context, c *kit.Cluster) {
+	var failed []string
+	for i := range cmp.Or(c.Faults, edits) {
+		seed := c.Seed + uint64(i)
+		random := rand.New(rand.NewPCG(seed, 0))
+		create := editables[seed%uint64(len(editables))]
+		own := c.Another(ctx)
+		if err := own.Caught(func() { planAgrees(ctx, own, create(ctx, own, random), random, seed) }); err != nil {
+			c.Log("seed %d: %v", seed, err)
+			failed = append(failed, fmt.Sprintf("seed %d: %v", seed, err))
+		}
+		c.Check(client.IgnoreNotFound(c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own.Namespace}})))
+	}
+	c.Expect(failed).To(BeEmpty(), "edits that did not happen as planned")
+}
+
+// planAgrees makes a random edit or a delete of one object.
+func planAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *rand.Rand, seed uint64) {
+	e.Create()
+	request := plugin.Request{Kind: e.Kind, Key: e.Key}
+	name, object := "a delete", e.New()
+	c.Check(c.Client.Get(ctx, e.Key, object))
+	request.Delete = e.Kind != "StatefulSingleton" && random.IntN(len(e.Edits)+1) == 0
+	if !request.Delete {
+		edit := e.Edits[random.IntN(len(e.Edits))]
+		name = edit.Name
+		edit.Do(random, object)
+		dry := object.DeepCopyObject().(client.Object)
+		c.Check(c.Client.Update(ctx, dry, client.DryRunAll))
+		request.Put = []client.Object{dry}
+	}
+	p, err := plugin.Make(ctx, c.Client, request, time.Now())
+	c.Check(err)
+	observed := observe(ctx, c, e.Kind, e.Key)
+	if request.Delete {
+		c.Check(c.Client.Delete(ctx, object))
+		c.Gone(ctx, object)
+	} else {
+		c.Check(c.Client.Update(ctx, object))
+		observed.wait(ctx, c)
+		e.Settle()
+	}
+	observed.wait(ctx, c)
+	happened, summary := observed.Steps()
+	c.Log("seed %d, %s, %s: %d steps planned, %d happened", seed, e.Kind, name, len(p.Steps), len(happened))
+	differences := plugin.Differences(p, happened)
+	c.Expect(differences).To(BeEmpty(), "%s: planned:\n%s\nhappened:\n%s", name, sentences(p.Steps), sentences(happened))
+	c.Expect(summary.MinReady).To(BeNumerically(">=", p.Summary.MinReady), "%s: fewer pods were Ready than planned", name)
+	for what, wrong := range wrongPlans(p) {
+		c.Expect(plugin.Differences(wrong, happened)).NotTo(BeEmpty(), "a plan in which %s is not noticed", what)
+	}
+}
+
+// wrongPlans returns copies of a plan that are made wrong.
+func wrongPlans(p *plugin.Plan) map[string]*plugin.Plan {
+	wrong := map[string]*plugin.Plan{}
+	make := func(what string, change func([]plugin.Step) []plugin.Step) {
+		other := *p
+		other.Steps = change(slices.Clone(p.Steps))
+		wrong[what] = &other
+	}
+	make("a pod is also recreated", func(s []plugin.Step) []plugin.Step {
+		return append(s, plugin.Step{Action: plugin.RecreatePod, Name: "another"})
+	})
+	make("a claim is also deleted", func(s []plugin.Step) []plugin.Step {
+		return append(s, plugin.Step{Action: plugin.DeleteClaim, Name: "another"})
+	})
+	make("a role also moves", func(s []plugin.Step) []plugin.Step {
+		return append(s, plugin.Step{Action: plugin.Handover, Name: "one", To: "another", Role: "primary"})
+	})
+	if len(p.Steps) == 0 {
+		return wrong
+	}
+	make("the first step is missing", func(s []plugin.Step) []plugin.Step { return s[1:] })
+	make("the last step is missing", func(s []plugin.Step) []plugin.Step { return s[:len(s)-1] })
+	make("the first step is repeated", func(s []plugin.Step) []plugin.Step { return append(s, s[0]) })
+	make("the last step does something else", func(s []plugin.Step) []plugin.Step {
+		s[len(s)-1].Action = "Paint"
+		return s
+	})
+	make("the first step concerns another object", func(s []plugin.Step) []plugin.Step {
+		s[0].Action, s[0].Name = plugin.DeletePod, "another"
+		return s
+	})
+	return wrong
+}
+
+func sentences(steps []plugin.Step) string {
+	var all []string
+	for _, s := range steps {
+		all = append(all, fmt.Sprintf("%d %s %s %s %s", s.Batch, s.Action, s.Name, s.To, s.Role))
+	}
+	return strings.Join(all, "\n")
+}
+
+// observed observes an object with watches.
+type observed struct {
+	*plugin.Observer
+	last atomic.Int64 // the time of the last change, in nanoseconds
+}
+
+// observe begins to observe an object.
+func observe(ctx context.Context, c *kit.Cluster, kind string, key types.NamespacedName) *observed {
+	observer, lists, err := plugin.Observe(ctx, c.Client, kind, key, time.Now())
+	c.Check(err)
+	o := &observed{Observer: observer}
+	o.last.Store(time.Now().UnixNano())
+	ctx, stop := context.WithCancel(ctx)
+	c.Cleanup(stop)
+	watching, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Client.Scheme()})
+	c.Check(err)
+	for _, list := range lists {
+		about, err := meta.ListAccessor(list)
+		c.Check(err)
+		since := &client.ListOptions{Namespace: key.Namespace, Raw: &metav1.ListOptions{ResourceVersion: about.GetResourceVersion()}}
+		changes, err := watching.Watch(ctx, list, since)
+		c.Check(err)
+		go o.follow(changes)
+	}
+	return o
+}
+
+// follow passes changes to the observer.
+func (o *observed) follow(changes watch.Interface) {
+	for e := range changes.ResultChan() {
+		if object, isObject := e.Object.(client.Object); isObject && e.Type != watch.Bookmark && e.Type != watch.Error {
+			o.See(object, e.Type == watch.Deleted, time.Now())
+			if _, isNode := object.(*corev1.Node); !isNode {
+				o.last.Store(time.Now().UnixNano())
+			}
+		}
+	}
+}
+
+// wait waits until nothing has changed for a while.
+func (o *observed) wait(ctx context.Context, c *kit.Cluster) {
+	c.Until(ctx, "the changes to end", func(context.Context) {
+		c.Expect(time.Since(time.Unix(0, o.last.Load()))).To(BeNumerically(">", quiet))
+	})
+}
