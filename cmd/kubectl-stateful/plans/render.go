@@ -32,11 +32,17 @@ func Write(out io.Writer, p *plugin.Plan) error {
 	}
 	lines = append(lines, steps(p.Steps)...)
 	add("  %s", summary(p))
-	switch p.State {
-	case plugin.Stopped:
-		add("  The rollout stops and requires manual intervention: %s: %s", p.Reason, p.Message)
-	case plugin.Waiting:
-		add("  At the end the object waits: %s: %s", p.Reason, p.Message)
+	switch {
+	case p.State == plugin.Complete:
+	case p.Unchanged:
+		add("  still, as before the change: %s: %s", p.Reason, p.Message)
+	case p.State == plugin.Stopped:
+		add("  then it stops and requires manual intervention: %s: %s", p.Reason, p.Message)
+	default:
+		add("  then it waits: %s: %s", p.Reason, p.Message)
+	}
+	for _, pod := range p.Blocked {
+		add("  blocked: %s", pod)
 	}
 	for _, unknown := range p.Unknown {
 		add("  unknown: %s", unknown)

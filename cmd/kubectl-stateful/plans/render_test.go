@@ -21,7 +21,7 @@ func TestWrite(t *testing.T) {
 		},
 		Summary: plugin.Summary{PodsRecreated: 2, Handovers: 3, ClaimsDeleted: 1, ClaimsKept: 3, Members: 3, MinReady: 2},
 		State:   plugin.Stopped, Reason: "OnDelete", Message: "delete pod rss-orders-0",
-		Unknown: []string{"\x1b[2Jsecrets"}}
+		Blocked: []string{"pod rss-orders-0 is not evicted: budget b allows no disruption"}, Unknown: []string{"\x1b[2Jsecrets"}}
 	for _, row := range []struct {
 		name string
 		plan *plugin.Plan
@@ -37,7 +37,8 @@ ReplicatedStatefulSet default/orders
    4  rss-orders-0 stops being primary, and no pod replaces it
   10  delete claim data-rss-orders-3 with its data
   2 pods recreated, 3 handovers, 1 claim deleted, 3 claims kept; at least 2 of 3 pods Ready at any time
-  The rollout stops and requires manual intervention: OnDelete: delete pod rss-orders-0
+  then it stops and requires manual intervention: OnDelete: delete pod rss-orders-0
+  blocked: pod rss-orders-0 is not evicted: budget b allows no disruption
   unknown:  [2Jsecrets
 `},
 		{"a new object that waits", &plugin.Plan{Kind: "StatefulCluster", Namespace: "a", Name: "b", New: true,
@@ -47,7 +48,13 @@ StatefulCluster a/b (new)
   1  create pod b-new1
      create claim data-b-new1
   1 pod created, 1 claim created
-  At the end the object waits: Starting: no node
+  then it waits: Starting: no node
+`},
+		{"a problem that exists already", &plugin.Plan{Kind: "StatefulCluster", Namespace: "a", Name: "b", State: plugin.Stopped, Unchanged: true,
+			Reason: "CanaryFailed", Message: "version 3"}, `
+StatefulCluster a/b
+  no pod restarts
+  still, as before the change: CanaryFailed: version 3
 `},
 		{"nothing but a change", &plugin.Plan{Kind: "StatefulCluster", Namespace: "a", Name: "b", State: plugin.Complete,
 			Changes:    []plugin.Field{{Path: "spec.minReadySeconds", To: "5"}, {Path: "metadata.labels.x", From: `"` + strings.Repeat("é", 70) + `"`}},

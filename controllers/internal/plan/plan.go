@@ -52,6 +52,8 @@ type Plan struct {
 	// Reason and Message are those of condition Stalled or Reconciling, if the state is not Complete.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Unchanged is true if the object was in this state, for this reason, before the change.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// Blocked has a sentence for each pod that a drain cannot evict.
 	Blocked []string `json:"blocked,omitempty"`
 	// Unknown has a sentence for each thing that the plan cannot know.
@@ -116,6 +118,7 @@ func Make(in Input) (*Plan, error) {
 		simulation.Run(c, operator, Patience)
 		p.InProgress = r.end()
 	}
+	was, reasonBefore, _ := stateOf(r.present(), true)
 	began := r.begin()
 	in.Change.Do(c)
 	if operator == nil {
@@ -124,7 +127,9 @@ func Make(in Input) (*Plan, error) {
 	settled := simulation.Run(c, with(operator, in.Change.moves(c)), Patience)
 	p.Steps = r.end()
 	p.Summary = r.summary(p.Steps, began)
-	p.State, p.Reason, p.Message = stateOf(r.object(), settled)
+	state, reason, message := stateOf(r.present(), settled)
+	p.Unchanged = !p.New && state != Complete && state == was && reason == reasonBefore
+	p.State, p.Reason, p.Message = state, reason, message
 	if in.Change.Blocked != nil {
 		p.Blocked = in.Change.Blocked(r.members(), c)
 	}

@@ -30,23 +30,25 @@ type recorder struct {
 	key     types.NamespacedName
 	cluster *simulation.Cluster
 
+	at       objects.Key   // the key of the object
 	last     client.Object // the object as it was last stored
 	steps    []Step
 	leaders  map[string]string // pods with a leading role, and that role
 	minReady int
-	claims   int // claims that existed at the beginning
-	pods     int // pods that existed at the beginning
 }
 
 // before is the state at the beginning of a recording.
-type before struct{ pods, claims int }
+type before struct {
+	pods   int
+	claims map[types.UID]bool
+}
 
 // begin starts a recording.
 func (r *recorder) begin() before {
 	r.object()
 	r.steps, r.leaders = nil, r.leading()
 	r.minReady = r.ready()
-	return before{pods: len(r.members()), claims: r.countClaims()}
+	return before{pods: len(r.members()), claims: r.claims()}
 }
 
 // end returns the steps since begin.
@@ -200,12 +202,25 @@ func (r *recorder) handovers(act *action.Action) {
 		r.add(act, step)
 	}
 	for _, pod := range got {
+		if r.returns(pod, now[pod]) {
+			continue
+		}
 		if begun := r.handover(func(s *Step) bool { return s.To == "" && s.Role == now[pod] }); begun != nil {
 			begun.To = pod
 			continue
 		}
 		r.add(act, Step{Action: Handover, To: pod, Role: now[pod]})
 	}
+}
+
+// returns removes the unfinished handover of a pod that gets its role back, for example after it was recreated. It
+// reports whether there is one.
+func (r *recorder) returns(pod, role string) bool {
+	n := len(r.steps)
+	r.steps = slices.DeleteFunc(r.steps, func(s Step) bool {
+		return s.Action == Handover && s.Name == pod && s.To == "" && s.Role == role
+	})
+	return len(r.steps) < n
 }
 
 // handover returns the first handover that meets a condition; nil if there is none.
@@ -242,13 +257,18 @@ func (r *recorder) leading() map[string]string {
 
 // object returns the object; its last state if it was deleted, and nil if it never existed.
 func (r *recorder) object() client.Object {
-	object := r.kind.New()
-	object.SetNamespace(r.key.Namespace)
-	object.SetName(r.key.Name)
-	if have := r.cluster.All[objects.KeyOf(object)]; have != nil {
+	if have := r.present(); have != nil {
 		r.last = have
 	}
 	return r.last
+}
+
+// present returns the object, or nil if it does not exist.
+func (r *recorder) present() client.Object {
+	if r.at.Kind == "" {
+		r.at = objects.Key{Kind: objects.KindOf(r.kind.New()), Namespace: r.key.Namespace, Name: r.key.Name}
+	}
+	return r.cluster.All[r.at]
 }
 
 // members returns the pods of the object.
@@ -275,9 +295,21 @@ func (r *recorder) ready() (n int) {
 	return n
 }
 
-func (r *recorder) countClaims() (n int) {
+// claims returns the UIDs of the claims that members mount.
+func (r *recorder) claims() map[types.UID]bool {
+	found := map[types.UID]bool{}
+	for _, pod := range r.members() {
+		for _, claim := range r.cluster.Claims(pod) {
+			found[claim.UID] = true
+		}
+	}
+	return found
+}
+
+// kept returns how many of the claims exist.
+func (r *recorder) kept(claims map[types.UID]bool) (n int) {
 	for _, obj := range r.cluster.All {
-		if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim {
+		if claims[obj.GetUID()] {
 			n++
 		}
 	}
@@ -305,7 +337,7 @@ func (r *recorder) summary(steps []Step, began before) Summary {
 			s.ClaimsDeleted++
 		}
 	}
-	s.ClaimsKept = r.countClaims() - s.ClaimsCreated
+	s.ClaimsKept = r.kept(began.claims)
 	return s
 }
 
