@@ -100,6 +100,7 @@ type Summary struct {
 // Make simulates a change. It returns an error if the changed object cannot be compared.
 func Make(in Input) (*Plan, error) {
 	c := simulation.New(in.Now)
+	c.UIDPrefix = "planned-"
 	for _, object := range in.Live.Objects {
 		c.Put(seen(object))
 	}

@@ -47,6 +47,9 @@ type Cluster struct {
 	// a deleted one. act is nil if the change was not caused by an action.
 	Changed func(act *action.Action, was, is client.Object)
 
+	// UIDPrefix is the prefix of the UIDs of new objects, if the cluster contains objects of another one.
+	UIDPrefix string
+
 	writes, versions, uids int
 	removed                map[types.UID]bool
 	act                    *action.Action
@@ -70,7 +73,7 @@ func (c *Cluster) Put(obj client.Object) {
 	obj.SetResourceVersion(strconv.Itoa(c.versions))
 	if obj.GetUID() == "" {
 		c.uids++
-		obj.SetUID(types.UID(fmt.Sprintf("uid-%d", c.uids)))
+		obj.SetUID(types.UID(fmt.Sprintf("%suid-%d", c.UIDPrefix, c.uids)))
 		obj.SetCreationTimestamp(metav1.NewTime(c.Now.Truncate(time.Second)))
 		obj.SetGeneration(1)
 	}

@@ -48,6 +48,8 @@ type Passed struct {
 	Acted bool
 	// Wait is the requeue delay; 0 means no requeue.
 	Wait time.Duration
+	// Polls is true if the operator only repeated a query that changes nothing.
+	Polls bool
 	// Err is an error of a read or write. The key is then retried.
 	Err error
 }
@@ -55,6 +57,8 @@ type Passed struct {
 const (
 	// maxRounds is the max number of rounds of Run.
 	maxRounds = 20_000
+	// maxPolling is the max time without a change in an operator that polls. Its deadlines are shorter.
+	maxPolling = 5 * time.Minute
 	// round is how long a round takes.
 	round = time.Second
 )
@@ -70,14 +74,17 @@ func Run(c *Cluster, o Operator, patience time.Duration) (settled bool) {
 		for _, move := range moves {
 			move()
 		}
-		wait := passed.Wait
+		wait, limit := passed.Wait, patience
 		if passed.Err != nil {
 			wait = round
+		}
+		if passed.Polls {
+			limit = min(patience, maxPolling)
 		}
 		switch {
 		case passed.Acted, len(moves) > 0:
 			c.Now, idle = c.Now.Add(round), 0
-		case wait == 0, idle+wait > patience:
+		case wait == 0, idle+wait > limit:
 			return passed.Err == nil
 		default:
 			c.Now, idle = c.Now.Add(wait), idle+wait

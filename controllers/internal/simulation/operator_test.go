@@ -50,6 +50,7 @@ func TestRun(t *testing.T) {
 		{"a requeue within patience", script{passes: []Passed{{Wait: 40 * time.Second}, {Acted: true}}}, true, 40*time.Second + round},
 		{"a requeue after patience", script{last: Passed{Wait: 2 * time.Minute}}, true, 0},
 		{"the key is requeued for ever", script{last: Passed{Wait: 25 * time.Second}}, true, 50 * time.Second},
+		{"polling for ever", script{last: Passed{Wait: 20 * time.Second, Polls: true}}, true, 60 * time.Second},
 		{"one failed pass", script{passes: []Passed{{Err: broken}}}, true, round},
 		{"failed passes for ever", script{last: Passed{Err: broken}}, false, time.Minute},
 		{"writes for ever", script{last: Passed{Acted: true}}, false, maxRounds * round},

@@ -118,7 +118,7 @@ func (s *Simulation) Pass() simulation.Passed {
 		return passed
 	}
 	if s.DB.answer() {
-		passed.Wait = report.Sooner(passed.Wait, answered)
+		passed.Wait, passed.Polls = report.Sooner(passed.Wait, answered), true
 	}
 	if s.IsExpiring() || s.DB.Waits() {
 		passed.Wait = report.Sooner(passed.Wait, leaseChanges)
