@@ -45,11 +45,6 @@ func (s *stage) setUnschedulable(name string, is bool) {
 	s.Put(n)
 }
 
-func (s *stage) cordoned(name string) bool {
-	n, ok := s.All[objects.Key{Kind: "Node", Name: name}].(*corev1.Node)
-	return ok && n.Spec.Unschedulable
-}
-
 func evictions(policy v1alpha1.EvictionPolicy) func(*stage) {
 	return func(s *stage) {
 		s.Say("# evictionPolicy is %s", policy)

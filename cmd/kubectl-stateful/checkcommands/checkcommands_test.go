@@ -134,7 +134,7 @@ func (b *bed) exec(ctx context.Context, c plugin.Command) plugin.CommandResult {
 	b.roles[c.Name] = second.Labels["clusterlabs.org/role"]
 	member, err := strconv.Atoi(c.Pod.Name[strings.LastIndex(c.Pod.Name, "-")+1:])
 	b.Expect(err).NotTo(HaveOccurred())
-	return b.toy.run(ctx, member, c.Name, nil)
+	return b.run(ctx, member, c.Name, nil)
 }
 
 // check checks a manifest.

@@ -148,7 +148,7 @@ func (p *planner) ofFiles(ctx context.Context, s site, files resource.FilenameOp
 // isPlanned reports whether plans contain the type of a manifest. It prints a note about one that they do not.
 func (p *planner) isPlanned(manifest *unstructured.Unstructured) bool {
 	kind := manifest.GroupVersionKind().GroupKind()
-	ours := slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind.GroupKind() == kind })
+	ours := slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupKind() == kind })
 	isWorkload := kind.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, kind.Kind)
 	if ours || isWorkload {
 		return true
@@ -198,7 +198,7 @@ func requestsFor(ctx context.Context, s site, changed []client.Object) (requests
 func kindOf(object client.Object) (kinds.Kind, bool) {
 	gvk := object.GetObjectKind().GroupVersionKind()
 	for _, kind := range kinds.All {
-		if kind.GroupVersionKind.GroupKind() == gvk.GroupKind() {
+		if kind.GroupKind() == gvk.GroupKind() {
 			return kind, true
 		}
 	}

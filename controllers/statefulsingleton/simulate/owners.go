@@ -44,7 +44,7 @@ func (s *Simulation) OwnerMoves() (moves []Move) {
 			continue
 		}
 		if do := s.replicate(set); do != nil {
-			moves = append(moves, Move{"replicate" + set.Name, do})
+			moves = append(moves, Move{replicateKey + set.Name, do})
 		}
 	}
 	for _, set := range Every[appsv1.StatefulSet](s.Cluster) {
@@ -242,6 +242,9 @@ func (s *Simulation) ready(set *appsv1.ReplicaSet) (n int32) {
 	}
 	return n
 }
+
+// replicateKey is the prefix of the keys of the moves of the ReplicaSet controller.
+const replicateKey = "replicate"
 
 // replicate returns the next step of the ReplicaSet controller. It adopts its pods without
 // a controller. It first deletes pods that are not Ready, and the youngest of them first.

@@ -181,13 +181,22 @@ func (s *Simulation) Moves() []Move {
 	return slices.Concat(s.OwnerMoves(), s.controlPlaneMoves(), s.KubeletMoves())
 }
 
-// try makes the move with that key, if it is still possible.
+// try makes the move with that key, if it is still possible. A ReplicaSet creates or deletes all its pods at once.
 func (s *Simulation) try(key string) {
-	moves := s.Moves()
-	if i := slices.IndexFunc(moves, func(m Move) bool { return m.Key == key }); i >= 0 {
-		moves[i].Do()
+	for range maxAtOnce {
+		moves := s.Moves()
+		i := slices.IndexFunc(moves, func(m Move) bool { return m.Key == key })
+		if i < 0 {
+			return
+		}
+		if moves[i].Do(); !strings.HasPrefix(key, replicateKey) {
+			return
+		}
 	}
 }
+
+// maxAtOnce is the max number of pods that a ReplicaSet creates or deletes at once.
+const maxAtOnce = 500
 
 // letters returns a name for a number: a, b, ..., z, aa.
 func letters(n int) string {
