@@ -22,7 +22,7 @@ func Differences(planned, happened []Step, randomNames bool) (differences []stri
 	if len(differences) > 0 {
 		return differences
 	}
-	return misordered(planned, happened, want, got)
+	return misordered(planned, want, got)
 }
 
 // identities returns a text for each step that is equal for equal steps.
@@ -60,7 +60,7 @@ func counts(ids []string) map[string]int {
 
 // misordered returns the pairs of steps that happened in another order. The nth of several equal steps is the nth
 // one that happened.
-func misordered(planned, happened []Step, want, got []string) (differences []string) {
+func misordered(planned []Step, want, got []string) (differences []string) {
 	places := map[string][]int{}
 	for i, id := range got {
 		places[id] = append(places[id], i)

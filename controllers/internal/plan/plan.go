@@ -1,4 +1,4 @@
-// Package plan computes what a change of an object will do. It runs the operator in a simulated cluster that
+// Package plan computes the effects of a change of an object. It runs the operator in a simulated cluster that
 // starts with the live objects, and records what happens to pods and claims.
 package plan
 
@@ -32,7 +32,7 @@ type Input struct {
 	Now time.Time
 }
 
-// Plan is what a change does.
+// Plan has the effects of a change.
 type Plan struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
