@@ -73,8 +73,11 @@ func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetIn(p.Streams.In)
 	root.SetOut(p.Streams.Out)
 	root.SetErr(p.Streams.ErrOut)
-	err := root.ExecuteContext(ctx)
+	executed, err := root.ExecuteContextC(ctx)
 	code := 1
+	if isLikeDiff(executed) {
+		code = exitError
+	}
 	if exit := (*exitCode)(nil); errors.As(err, &exit) {
 		code, err = exit.code, exit.err
 	} else if err == nil {
@@ -84,6 +87,19 @@ func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string
 		fmt.Fprintln(p.Streams.ErrOut, tree.PrintableLines(explain(err)))
 	}
 	return code
+}
+
+// likeDiff is the annotation of commands whose exit code is 1 if they find something, and above 1 for an error, as that
+// of kubectl diff. It also applies to their subcommands.
+const likeDiff = "like-diff"
+
+func isLikeDiff(c *cobra.Command) bool {
+	for ; c != nil; c = c.Parent() {
+		if c.Annotations[likeDiff] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // explain formats an error like kubectl.

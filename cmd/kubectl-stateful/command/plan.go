@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +66,7 @@ func (p *Plugin) plan() *cobra.Command {
 			"Exit codes: 0 if nothing happens, 1 if something does, and above 1 for an error.",
 		Example: "  kubectl stateful plan -f orders.yaml\n  kustomize build . | kubectl stateful plan -f -\n  kubectl stateful plan scale stc/web --replicas=5\n" +
 			"  kubectl stateful plan drain node-3\n  kubectl stateful plan delete rss/db",
-		Args: cobra.NoArgs, DisableFlagsInUseLine: true,
+		Args: cobra.NoArgs, DisableFlagsInUseLine: true, Annotations: map[string]string{likeDiff: "true"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return planner.run(func(s site) ([]plugin.Request, error) { return planner.ofFiles(c.Context(), s, files, options) }, c)
 		},
@@ -83,26 +84,25 @@ func (p *Plugin) plan() *cobra.Command {
 
 // run prints the plans of requests.
 func (p *planner) run(requests func(site) ([]plugin.Request, error), c *cobra.Command) error {
-	fails := func(err error) error { return &exitCode{exitError, err} }
 	s, err := p.Connect()
 	if err != nil {
-		return fails(err)
+		return err
 	}
 	wanted, err := requests(s)
 	if err != nil {
-		return fails(err)
+		return err
 	}
 	made, changes := []*plugin.Plan{}, false
 	for _, request := range wanted {
 		plan, err := plugin.Make(c.Context(), s, request, p.Now())
 		if err != nil {
-			return fails(err)
+			return err
 		}
 		made = append(made, plan)
 		changes = changes || plans.HasEffect(plan)
 	}
 	if err := p.write(made); err != nil {
-		return fails(err)
+		return err
 	}
 	if changes {
 		return &exitCode{code: exitChanges}
@@ -131,72 +131,120 @@ func (p *planner) ofFiles(ctx context.Context, s site, files resource.FilenameOp
 	if err != nil {
 		return nil, err
 	}
-	var changed []client.Object
+	var requests requests
 	for _, manifest := range all {
-		if !p.isPlanned(manifest) {
-			continue
-		}
-		applied, err := manifests.Apply(ctx, s, manifest, options)
-		if err != nil {
-			return nil, err
-		}
-		changed = append(changed, applied.After)
-	}
-	return requestsFor(ctx, s, changed)
-}
-
-// isPlanned reports whether plans contain the type of a manifest. It prints a note about one that they do not.
-func (p *planner) isPlanned(manifest *unstructured.Unstructured) bool {
-	kind := manifest.GroupVersionKind().GroupKind()
-	ours := slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupKind() == kind })
-	isWorkload := kind.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, kind.Kind)
-	if ours || isWorkload {
-		return true
-	}
-	switch kind.Kind {
-	case "ConfigMap", "Secret":
-		p.warn("%s %s is not part of the plan: whether a change of it restarts pods depends on a key that only the operator has", kind.Kind, manifest.GetName())
-	default:
-		p.warn("%s %s is not part of the plan", kind.Kind, manifest.GetName())
-	}
-	return false
-}
-
-// requestsFor returns the requests for changed objects. A changed workload belongs to the plans of the
-// StatefulSingletons that select its pods.
-func requestsFor(ctx context.Context, s site, changed []client.Object) (requests []plugin.Request, err error) {
-	add := func(kind kinds.Kind, key types.NamespacedName, object client.Object) {
-		for i := range requests {
-			if requests[i].Kind == kind.Kind && requests[i].Key == key {
-				requests[i].Put = append(requests[i].Put, object)
-				return
+		if kind, ours := kindOf(manifest.GroupVersionKind()); ours {
+			applied, err := manifests.Apply(ctx, s, manifest, options)
+			if err != nil {
+				return nil, err
 			}
-		}
-		requests = append(requests, plugin.Request{Kind: kind.Kind, Key: key, Put: []client.Object{object}})
-	}
-	for _, object := range changed {
-		if kind, ours := kindOf(object); ours {
-			add(kind, client.ObjectKeyFromObject(object), object)
+			requests.add(kind, client.ObjectKeyFromObject(applied.After), applied.After)
 		}
 	}
-	for _, object := range changed {
-		template := templateOf(object)
-		if template == nil {
+	for _, manifest := range all {
+		if _, ours := kindOf(manifest.GroupVersionKind()); ours {
 			continue
 		}
-		selecting, err := singletonsFor(ctx, s, object.GetNamespace(), template, changed)
-		if err != nil {
-			return nil, err
+		if !isWorkload(manifest) {
+			p.skip(manifest)
+			continue
 		}
-		for _, name := range selecting {
-			add(kinds.StatefulSingleton, types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, object)
+		if err := p.addWorkload(ctx, s, &requests, manifest, options); err != nil {
+			return nil, err
 		}
 	}
 	return requests, nil
 }
 
-func kindOf(object client.Object) (kinds.Kind, bool) {
-	gvk := object.GetObjectKind().GroupVersionKind()
+// isWorkload reports whether a manifest has pods that a StatefulSingleton can select.
+func isWorkload(manifest *unstructured.Unstructured) bool {
+	kind := manifest.GroupVersionKind().GroupKind()
+	return kind.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "ReplicaSet"}, kind.Kind)
+}
+
+// skip prints a note about a manifest whose type is not planned.
+func (p *planner) skip(manifest *unstructured.Unstructured) {
+	switch manifest.GetKind() {
+	case "ConfigMap", "Secret":
+		p.warn("%s %s is not part of the plan: whether a change of it restarts pods depends on a key that only the operator has", manifest.GetKind(), manifest.GetName())
+	default:
+		p.warn("%s %s is not part of the plan", manifest.GetKind(), manifest.GetName())
+	}
+}
+
+// addWorkload adds a changed workload to the requests of the StatefulSingletons that select its pods before or after
+// the change.
+func (p *planner) addWorkload(ctx context.Context, s site, all *requests, manifest *unstructured.Unstructured, options manifests.Options) error {
+	var live ssnv1.StatefulSingletonList
+	if err := s.List(ctx, &live, client.InNamespace(manifest.GetNamespace())); err != nil {
+		p.warn("%s %s is not part of the plan: %s", manifest.GetKind(), manifest.GetName(), explain(err))
+		return nil
+	}
+	if len(live.Items) == 0 && len(all.singletons(manifest.GetNamespace())) == 0 {
+		p.skip(manifest)
+		return nil
+	}
+	applied, err := manifests.Apply(ctx, s, manifest, options)
+	if err != nil {
+		return err
+	}
+	selecting := all.selecting(live.Items, applied)
+	if len(selecting) == 0 {
+		p.skip(manifest)
+	}
+	for _, name := range selecting {
+		all.add(kinds.StatefulSingleton, types.NamespacedName{Namespace: manifest.GetNamespace(), Name: name}, applied.After)
+	}
+	return nil
+}
+
+// requests are the plans to make.
+type requests []plugin.Request
+
+// add adds a changed object to the plan of an object.
+func (r *requests) add(kind kinds.Kind, key types.NamespacedName, changed client.Object) {
+	for i := range *r {
+		if one := &(*r)[i]; one.Kind == kind.Kind && one.Key == key {
+			one.Put = append(one.Put, changed)
+			return
+		}
+	}
+	*r = append(*r, plugin.Request{Kind: kind.Kind, Key: key, Put: []client.Object{changed}})
+}
+
+// singletons returns the changed StatefulSingletons of a namespace.
+func (r *requests) singletons(namespace string) (found []ssnv1.StatefulSingleton) {
+	for _, request := range *r {
+		for _, object := range request.Put {
+			if one, isSingleton := object.(*ssnv1.StatefulSingleton); isSingleton && one.Namespace == namespace {
+				found = append(found, *one)
+			}
+		}
+	}
+	return found
+}
+
+// selecting returns the names of the StatefulSingletons, live and changed ones, that select the pods of a workload
+// before or after its change.
+func (r *requests) selecting(live []ssnv1.StatefulSingleton, workload manifests.Applied) (names []string) {
+	templates := []*corev1.PodTemplateSpec{templateOf(workload.After)}
+	if workload.Before != nil {
+		templates = append(templates, templateOf(workload.Before))
+	}
+	for _, one := range append(slices.Clone(live), r.singletons(workload.After.GetNamespace())...) {
+		selector, err := metav1.LabelSelectorAsSelector(one.Spec.Selector)
+		if err != nil || slices.Contains(names, one.Name) {
+			continue
+		}
+		if slices.ContainsFunc(templates, func(t *corev1.PodTemplateSpec) bool { return selector.Matches(labels.Set(t.Labels)) }) {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// kindOf returns the kind of a type, and whether it is one of ours.
+func kindOf(gvk schema.GroupVersionKind) (kinds.Kind, bool) {
 	for _, kind := range kinds.All {
 		if kind.GroupKind() == gvk.GroupKind() {
 			return kind, true
@@ -216,29 +264,6 @@ func templateOf(object client.Object) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	}
 	return nil
-}
-
-// singletonsFor returns the names of the StatefulSingletons that select the pods of a template: live ones, and
-// those that are changed.
-func singletonsFor(ctx context.Context, s site, namespace string, template *corev1.PodTemplateSpec, changed []client.Object) ([]string, error) {
-	var list ssnv1.StatefulSingletonList
-	if err := s.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	for _, object := range changed {
-		if one, isSingleton := object.(*ssnv1.StatefulSingleton); isSingleton && one.Namespace == namespace {
-			list.Items = append(list.Items, *one)
-		}
-	}
-	var names []string
-	for i := range list.Items {
-		one := &list.Items[i]
-		selector, err := metav1.LabelSelectorAsSelector(one.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(template.Labels)) && !slices.Contains(names, one.Name) {
-			names = append(names, one.Name)
-		}
-	}
-	return names, nil
 }
 
 func (p *planner) scale() *cobra.Command {

@@ -15,6 +15,8 @@ import (
 
 	stcv1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/manifests"
 	"github.com/stateful-operator/stateful-operator/controllers/plugin"
 )
 
@@ -74,6 +76,10 @@ func (s *server) plans(t *testing.T) {
 		s.Expect(result.Items).To(HaveLen(1))
 		s.Expect(result.Items[0].New).To(BeFalse())
 	}
+	for _, wrong := range [][]string{{"plan", "rss/db"}, {"plan", "drain"}, {"plan", "scale", "stc/planned"}, {"plan", "-f", web, "--unknown"}, {"plan", "-f", web, "--output=xml"}} {
+		code, _, _ = s.kubectl(wrong...)
+		s.Expect(code).To(Equal(exitError), "%q", wrong)
+	}
 	code, _, stderr = s.kubectl("plan", "delete", "stc/none")
 	s.Expect(code).To(Equal(exitError))
 	s.Expect(stderr).To(ContainSubstring("NotFound"))
@@ -85,24 +91,43 @@ func (s *server) plans(t *testing.T) {
 	s.Expect(stderr).To(ContainSubstring(`"none" not found`))
 }
 
-// TestRequestsFor tests which plans a changed workload belongs to.
-func TestRequestsFor(t *testing.T) {
+// TestRequests tests which plans a changed workload belongs to.
+func TestRequests(t *testing.T) {
 	g := NewWithT(t)
-	x := at(t)
 	singleton := func(name, app string) *ssnv1.StatefulSingleton {
 		one := &ssnv1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 			Spec: ssnv1.StatefulSingletonSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
 		one.SetGroupVersionKind(ssnv1.GroupVersion.WithKind("StatefulSingleton"))
 		return one
 	}
-	g.Expect(x.c.Create(context.Background(), singleton("live", "web"))).To(Succeed())
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}}}
-	requests, err := requestsFor(context.Background(), site{Client: x.c, Namespace: "default"},
-		[]client.Object{deployment, singleton("young", "web"), singleton("other", "mail")})
-	g.Expect(err).NotTo(HaveOccurred())
+	workload := func(app string) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}}}}}
+	}
+	var all requests
+	for _, one := range []*ssnv1.StatefulSingleton{singleton("young", "web"), singleton("other", "mail")} {
+		all.add(kinds.StatefulSingleton, client.ObjectKeyFromObject(one), one)
+	}
+	live := []ssnv1.StatefulSingleton{*singleton("live", "web"), *singleton("young", "mail")}
+	for _, row := range []struct {
+		before, after string
+		want          []string
+	}{
+		{"", "web", []string{"live", "young"}},
+		{"", "mail", []string{"young", "other"}},
+		{"web", "none", []string{"live", "young"}},
+		{"", "none", nil},
+	} {
+		applied := manifests.Applied{After: workload(row.after)}
+		if row.before != "" {
+			applied.Before = workload(row.before)
+		}
+		g.Expect(all.selecting(live, applied)).To(Equal(row.want), "%s to %s", row.before, row.after)
+	}
+	all.add(kinds.StatefulSingleton, client.ObjectKey{Namespace: "default", Name: "young"}, workload("web"))
+	all.add(kinds.StatefulSingleton, client.ObjectKey{Namespace: "default", Name: "live"}, workload("web"))
 	got := map[string]int{}
-	for _, r := range requests {
+	for _, r := range all {
 		got[r.Kind+" "+r.Key.Name] = len(r.Put)
 	}
 	g.Expect(got).To(Equal(map[string]int{"StatefulSingleton live": 1, "StatefulSingleton young": 2, "StatefulSingleton other": 1}))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
@@ -29,11 +30,11 @@ func (p *Plugin) why() *cobra.Command {
 	c := p.object(&cobra.Command{
 		Use: "why", Short: "Show recent decisions of the operator and the conditions of an object",
 		Long: "Show the latest decisions of the operator about an object, the newest last, and the conditions with\n" +
-			"their reasons. The status has the last 20, with the beginning of each message. Events have the rest of the\n" +
-			"message; the API server keeps them for an hour by default.",
+			"their reasons. The status has the last 20 as of its last change, with the beginning of each message. Events have the\n" +
+			"rest of the message; the API server keeps them for an hour by default.",
 		Example: "  kubectl stateful why rss/db",
 	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
-		found, err := evidenceOf(ctx, s, kind, name, last)
+		found, err := p.evidenceOf(ctx, s, kind, name, last)
 		if err != nil {
 			return err
 		}
@@ -47,13 +48,15 @@ func (p *Plugin) why() *cobra.Command {
 	return c
 }
 
-func evidenceOf(ctx context.Context, s site, kind kinds.Kind, name string, last int) (evidence, error) {
+func (p *Plugin) evidenceOf(ctx context.Context, s site, kind kinds.Kind, name string, last int) (evidence, error) {
 	object, err := snapshot.Get(ctx, s, kind, s.Namespace, name)
 	if err != nil {
 		return evidence{}, err
 	}
 	all, err := snapshot.Decisions(ctx, s, object)
-	if err != nil {
+	if apierrors.IsForbidden(err) {
+		p.warn("only decisions in the status are shown: %v", err)
+	} else if err != nil {
 		return evidence{}, err
 	}
 	decisions := []snapshot.Decision{}

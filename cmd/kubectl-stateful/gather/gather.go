@@ -171,7 +171,6 @@ func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
 		decisions, err := snapshot.Decisions(ctx, a.c, s.Object)
 		if err != nil {
 			a.cannot(base+": events", err)
-			continue
 		}
 		a.yaml(base+".why.yaml", snapshot.WithRecorded(decisions, s.Object))
 	}

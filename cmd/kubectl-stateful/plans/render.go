@@ -15,7 +15,9 @@ import (
 const maxValue = 60
 
 // HasEffect reports whether a plan contains something that the change causes.
-func HasEffect(p *plugin.Plan) bool { return len(p.Steps) > 0 || len(p.Changes) > 0 || p.New }
+func HasEffect(p *plugin.Plan) bool {
+	return p.New || p.Deleted || len(p.Steps)+len(p.Changes)+len(p.Blocked) > 0
+}
 
 // Write writes a plan as text.
 func Write(out io.Writer, p *plugin.Plan) error {
@@ -136,6 +138,7 @@ func short(value string) string {
 	if text, err := strconv.Unquote(value); err == nil && text != "" {
 		value = text
 	}
+	value = strings.ReplaceAll(value, "\n", `\n`)
 	if runes := []rune(value); len(runes) > maxValue {
 		return string(runes[:maxValue-3]) + "..."
 	}

@@ -57,10 +57,10 @@ StatefulCluster a/b
   still, as before the change: CanaryFailed: version 3
 `},
 		{"nothing but a change", &plugin.Plan{Kind: "StatefulCluster", Namespace: "a", Name: "b", State: plugin.Complete,
-			Changes:    []plugin.Field{{Path: "spec.minReadySeconds", To: "5"}, {Path: "metadata.labels.x", From: `"` + strings.Repeat("é", 70) + `"`}},
+			Changes:    []plugin.Field{{Path: "spec.minReadySeconds", To: `"5\n  1  delete pod"`}, {Path: "metadata.labels.x", From: `"` + strings.Repeat("é", 70) + `"`}},
 			InProgress: []plugin.Step{{Batch: 1, Action: plugin.UpdatePod, Name: "b-x"}}, Summary: plugin.Summary{Members: 1, MinReady: 1}}, `
 StatefulCluster a/b
-  spec.minReadySeconds: set to 5
+  spec.minReadySeconds: set to 5\n  1  delete pod
   metadata.labels.x: removed, was ` + strings.Repeat("é", 57) + `...
   already in progress, without this change:
   1  update pod b-x in place
@@ -85,6 +85,8 @@ func TestHasEffect(t *testing.T) {
 		{plugin.Plan{Steps: []plugin.Step{{}}}, true},
 		{plugin.Plan{Changes: []plugin.Field{{}}}, true},
 		{plugin.Plan{New: true}, true},
+		{plugin.Plan{Deleted: true}, true},
+		{plugin.Plan{Blocked: []string{"a"}}, true},
 	} {
 		if got := HasEffect(&row.plan); got != row.want {
 			t.Errorf("%+v: %t, want %t", row.plan, got, row.want)

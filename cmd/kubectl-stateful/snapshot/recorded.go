@@ -22,11 +22,12 @@ const sameTime = time.Minute
 
 // WithRecorded adds the decisions in the status of an object to those of its events, the newest last. Of
 // a decision that both have, the event is kept, because it has the whole message. Its count and time are
-// those of the status if other events about it have expired or were not sent.
+// those of the status if other events about it have expired or were not sent, or if the event may be about
+// several decisions.
 func WithRecorded(decisions []Decision, object client.Object) []Decision {
-	all := slices.Clone(decisions)
-	for _, r := range recordedIn(object) {
-		i := slices.IndexFunc(decisions, func(d Decision) bool { return records(r, d) })
+	all, recorded := slices.Clone(decisions), recordedIn(object)
+	for place, r := range recorded {
+		i := newest(decisions, r)
 		if i < 0 {
 			all = append(all, r)
 			continue
@@ -37,9 +38,29 @@ func WithRecorded(decisions []Decision, object client.Object) []Decision {
 		if r.Count > all[i].Count {
 			all[i].Count, all[i].First = r.Count, r.First
 		}
+		if hasLater(recorded[place+1:], r) {
+			all[i].Last, all[i].Count, all[i].First = r.Last, r.Count, r.First
+		}
 	}
-	slices.SortStableFunc(all, byTime)
+	slices.SortStableFunc(all, func(a, b Decision) int { return a.Last.Compare(b.Last) })
 	return all
+}
+
+// newest returns the index of the newest event that a recorded decision belongs to, or -1. The events are
+// sorted by time.
+func newest(events []Decision, r Decision) int {
+	for i := len(events) - 1; i >= 0; i-- {
+		if records(r, events[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// hasLater reports whether there is a later decision with the same reason and type. Events of both can be one
+// series, which has the message of the first one and the time of the last one.
+func hasLater(later []Decision, r Decision) bool {
+	return slices.ContainsFunc(later, func(l Decision) bool { return l.Reason == r.Reason && l.Type == r.Type })
 }
 
 // records reports whether a recorded decision is that of an event.

@@ -48,8 +48,13 @@ func TestWithRecorded(t *testing.T) {
 		{"both", []Decision{event(1, "a", 1)}, []rssv1alpha1.Decision{stored(1, "a", 0)}, []Decision{event(1, "a", 1)}},
 		{"the newest is last", []Decision{event(2, "b", 1)}, []rssv1alpha1.Decision{stored(3, "c", 0), stored(1, "a", 0)}, []Decision{only(1, "a", 1), event(2, "b", 1), only(3, "c", 1)}},
 		{"the message is cut", []Decision{event(1, long+"b", 1)}, []rssv1alpha1.Decision{stored(1, long, 0)}, []Decision{event(1, long+"b", 1)}},
-		{"the start of another message", []Decision{event(1, "ab", 1)}, []rssv1alpha1.Decision{stored(1, "a", 0)}, []Decision{only(1, "a", 1), event(1, "ab", 1)}},
+		{"the start of another message", []Decision{event(1, "ab", 1)}, []rssv1alpha1.Decision{stored(1, "a", 0)}, []Decision{event(1, "ab", 1), only(1, "a", 1)}},
 		{"earlier events have expired", []Decision{event(1, "a", 2)}, []rssv1alpha1.Decision{stored(1, "a", 5)}, []Decision{unknownSince(event(1, "a", 5))}},
+		{"a series of events has the message of the first one and the time of the last one", []Decision{event(5, "a", 2)},
+			[]rssv1alpha1.Decision{stored(1, "a", 0), stored(4, "b", 0)}, []Decision{only(1, "a", 1).by(), only(4, "b", 1)}},
+		{"the newest of two events is merged", []Decision{event(1, long+"b", 1), event(30, long+"c", 1)}, []rssv1alpha1.Decision{stored(30, long, 2)},
+			[]Decision{event(1, long+"b", 1), unknownSince(event(30, long+"c", 2))}},
+		{"decisions of one second keep their order", nil, []rssv1alpha1.Decision{stored(1, "b", 0), stored(1, "a", 0)}, []Decision{only(1, "b", 1), only(1, "a", 1)}},
 		{"the event was not updated yet", []Decision{event(1, "a", 5)}, []rssv1alpha1.Decision{stored(9, "a", 5)}, []Decision{event(9, "a", 5)}},
 	} {
 		set := &rssv1alpha1.ReplicatedStatefulSet{Status: rssv1alpha1.ReplicatedStatefulSetStatus{Decisions: row.stored}}
@@ -57,6 +62,12 @@ func TestWithRecorded(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.want)
 		}
 	}
+}
+
+// by returns the decision of an event of the operator.
+func (d Decision) by() Decision {
+	d.By = "replicatedstatefulset"
+	return d
 }
 
 func TestDecisionsOfEachKindAreRead(t *testing.T) {

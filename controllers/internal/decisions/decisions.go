@@ -21,6 +21,8 @@ const (
 	maxBytes = 4096
 	// maxReason and maxMessage are the max sizes in bytes of the texts of an entry.
 	maxReason, maxMessage = 64, 128
+	// maxYear is the last year of a time in RFC 3339.
+	maxYear = 9999
 )
 
 // Decision is a decision as it is recorded in a status.
@@ -63,9 +65,11 @@ func Append[E Entry](list []E, news ...Decision) []E {
 
 // add adds a decision at the end. If the list has the same decision, it is removed there, and counted.
 func add(all []Decision, d Decision) []Decision {
-	d.Time = metav1.NewTime(d.Time.Truncate(time.Second)) // the API server stores seconds
+	d.Time = metav1.NewTime(d.Time.UTC().Truncate(time.Second)) // the API server stores seconds
 	d.Reason, d.Message = excerpt.Of(d.Reason, maxReason), excerpt.Of(d.Message, maxMessage)
-	if d.Time.IsZero() || d.Reason == "" { // a zero time is written as null, which the API server refuses
+	// The API server refuses a zero time, which is written as null, and a year that does not have four digits.
+	isWritable := !d.Time.IsZero() && d.Time.Year() >= 1 && d.Time.Year() <= maxYear
+	if !isWritable || d.Reason == "" {
 		return all
 	}
 	d.Count = max(d.Count, 1)

@@ -19,6 +19,8 @@ type Change struct {
 	Others func(*simulation.Cluster) []func()
 	// Blocked returns a sentence for each member that the change could not evict. It can be nil.
 	Blocked func(members []*corev1.Pod, c *simulation.Cluster) []string
+	// Deletes is true if the change deletes the object of the plan.
+	Deletes bool
 	// Objects are the changed objects.
 	Objects []client.Object
 }
@@ -75,7 +77,7 @@ func copyStatus(into, from client.Object) {
 
 // Delete returns the change that deletes an object.
 func Delete(object client.Object) Change {
-	return Change{Do: func(c *simulation.Cluster) {
+	return Change{Deletes: true, Do: func(c *simulation.Cluster) {
 		if c.All[objects.KeyOf(object)] != nil {
 			c.Delete(object)
 		}

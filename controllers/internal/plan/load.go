@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
@@ -57,7 +57,7 @@ func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.
 	return withNode(l), nil
 }
 
-// withNode adds a Node if no Ready one can be read, so that pods can be bound.
+// withNode adds the Nodes of the pods, and another one, if no Node can be read. Any pod can be bound to them.
 func withNode(l Loaded) Loaded {
 	for _, object := range l.Objects {
 		if _, isNode := object.(*corev1.Node); isNode {
@@ -71,9 +71,7 @@ func withNode(l Loaded) Loaded {
 		}
 	}
 	for name := range names {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		l.Objects = append(l.Objects, node)
+		l.Objects = append(l.Objects, kubelet.FittingNode(name))
 	}
 	return l
 }

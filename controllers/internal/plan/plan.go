@@ -4,6 +4,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,8 @@ type Plan struct {
 	Name      string `json:"name"`
 	// New is true if the object does not exist yet.
 	New bool `json:"new,omitempty"`
+	// Deleted is true if the change deletes the object.
+	Deleted bool `json:"deleted,omitempty"`
 	// Changes are the changed fields of the object.
 	Changes []Field `json:"changes"`
 	// InProgress are the steps that happen without the change, before it.
@@ -106,7 +109,7 @@ func Make(in Input) (*Plan, error) {
 	}
 	r := &recorder{kind: in.Kind, key: in.Key, cluster: c}
 	p := &Plan{Kind: objects.KindOf(in.Kind.New()), Namespace: in.Key.Namespace, Name: in.Key.Name,
-		Changes: []Field{}, InProgress: []Step{}, Unknown: append([]string{}, in.Live.Unread...)}
+		Deleted: in.Change.Deletes, Changes: []Field{}, InProgress: []Step{}, Unknown: append([]string{}, in.Live.Unread...)}
 	var operator simulation.Operator
 	start := func() {
 		operator = in.Kind.Start(c, in.Key)
@@ -148,9 +151,17 @@ func with(o simulation.Operator, more func() []func()) simulation.Operator { ret
 // Moves returns the moves of the operator's cluster, and the further ones.
 func (e extended) Moves() []func() { return append(e.Operator.Moves(), e.more()...) }
 
+// pvcProtection is the finalizer of claims that the controller manager removes when no pod mounts them.
+const pvcProtection = "kubernetes.io/pvc-protection"
+
 // seen returns a live object as simulated kubelets understand it. A container of a real pod can show another
 // name of its image, for example docker.io/library/redis:8 for redis:8.
 func seen(object client.Object) client.Object {
+	if claim, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
+		claim = claim.DeepCopy() // the simulated cluster itself keeps claims that pods mount
+		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == pvcProtection })
+		return claim
+	}
 	pod, isPod := object.(*corev1.Pod)
 	if !isPod {
 		return object

@@ -74,7 +74,7 @@ func (r *recorder) follow(next func(*action.Action, client.Object, client.Object
 func (r *recorder) record(act *action.Action, was, is client.Object) {
 	switch obj := either(was, is).(type) {
 	case *corev1.Pod:
-		if !r.kind.Owns(r.object(), obj) {
+		if owner := r.object(); owner == nil || !r.kind.Owns(owner, obj) {
 			return
 		}
 		r.pod(act, as[*corev1.Pod](was), as[*corev1.Pod](is))
@@ -309,7 +309,7 @@ func (r *recorder) claims() map[types.UID]bool {
 // kept returns how many of the claims exist.
 func (r *recorder) kept(claims map[types.UID]bool) (n int) {
 	for _, obj := range r.cluster.All {
-		if claims[obj.GetUID()] {
+		if claims[obj.GetUID()] && obj.GetDeletionTimestamp() == nil {
 			n++
 		}
 	}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,12 +13,16 @@ import (
 // cluster. An owner that never was in it may exist.
 func Garbage(c *Cluster) (moves []func()) {
 	exists := func(owner metav1.OwnerReference) bool { return !c.removed[owner.UID] }
-	for _, key := range slices.SortedFunc(maps.Keys(c.All), compareKeys) {
-		obj := c.All[key]
+	var garbage []objects.Key
+	for key, obj := range c.All {
 		owners := obj.GetOwnerReferences()
-		if len(owners) == 0 || obj.GetDeletionTimestamp() != nil || slices.ContainsFunc(owners, exists) {
-			continue
+		if len(owners) > 0 && obj.GetDeletionTimestamp() == nil && !slices.ContainsFunc(owners, exists) {
+			garbage = append(garbage, key)
 		}
+	}
+	slices.SortFunc(garbage, compareKeys)
+	for _, key := range garbage {
+		obj := c.All[key]
 		moves = append(moves, func() {
 			if now := c.All[key]; now != nil && now.GetUID() == obj.GetUID() {
 				c.Say("    %s is garbage", obj.GetName())

@@ -48,7 +48,8 @@ type Passed struct {
 	Acted bool
 	// Wait is the requeue delay; 0 means no requeue.
 	Wait time.Duration
-	// Polls is true if the operator only repeated a query that changes nothing.
+	// Polls is true if the operator only repeated a query that changes nothing, and waits for no deadline after
+	// MaxPolling.
 	Polls bool
 	// Err is an error of a read or write. The key is then retried.
 	Err error
@@ -57,8 +58,8 @@ type Passed struct {
 const (
 	// maxRounds is the max number of rounds of Run.
 	maxRounds = 20_000
-	// maxPolling is the max time without a change in an operator that polls. Its deadlines are shorter.
-	maxPolling = 5 * time.Minute
+	// MaxPolling is the max time without a change in an operator that polls, and has no longer deadline.
+	MaxPolling = 5 * time.Minute
 	// round is how long a round takes.
 	round = time.Second
 )
@@ -79,7 +80,7 @@ func Run(c *Cluster, o Operator, patience time.Duration) (settled bool) {
 			wait = round
 		}
 		if passed.Polls {
-			limit = min(patience, maxPolling)
+			limit = min(patience, MaxPolling)
 		}
 		switch {
 		case passed.Acted, len(moves) > 0:

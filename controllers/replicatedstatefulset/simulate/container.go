@@ -145,7 +145,15 @@ func (db *Database) Kill(c *Container) {
 
 // Container returns the container of that pod, and not of another pod of the same name.
 func (db *Database) Container(p *corev1.Pod) *Container {
-	for _, c := range db.All() {
+	if c := db.Containers[p.Name]; c != nil && c.UID == p.UID {
+		return c
+	}
+	for _, c := range db.Containers {
+		if c.UID == p.UID {
+			return c
+		}
+	}
+	for _, c := range db.Ghosts {
 		if c.UID == p.UID {
 			return c
 		}

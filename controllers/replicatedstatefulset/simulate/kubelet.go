@@ -9,10 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
@@ -23,7 +24,9 @@ func (s *Simulation) Machines() (moves []func()) {
 		moves = append(moves, s.controllerMoves(set)...)
 	}
 	moves = append(moves, s.garbage()...)
+	exists := map[types.UID]bool{}
 	for _, p := range s.Pods() {
+		exists[p.UID] = true
 		if move := s.KubeletMove(p); move != nil {
 			moves = append(moves, move)
 		}
@@ -40,7 +43,7 @@ func (s *Simulation) Machines() (moves []func()) {
 		}
 	}
 	for _, name := range sorted(s.DB.Containers) {
-		if c := s.DB.Containers[name]; s.Up(c.Node) && s.podOf(c.UID) == nil {
+		if c := s.DB.Containers[name]; !exists[c.UID] && s.Up(c.Node) {
 			moves = append(moves, ends(c))
 		}
 	}
@@ -49,8 +52,8 @@ func (s *Simulation) Machines() (moves []func()) {
 
 // Up reports whether a Node is Ready.
 func (s *Simulation) Up(node string) bool {
-	var n corev1.Node
-	if s.Get(context.Background(), client.ObjectKey{Name: node}, &n) != nil {
+	n, exists := s.All[objects.Key{Kind: "Node", Name: node}].(*corev1.Node)
+	if !exists {
 		return false
 	}
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -70,8 +73,9 @@ func (s *Simulation) place(p *corev1.Pod) (best string) {
 		return s.Place(p)
 	}
 	for _, claim := range claimsOf(p) {
-		if home := s.homes[claim]; s.Up(home) && !s.IsCordoned(home) {
-			return home
+		home, exists := s.All[objects.Key{Kind: "Node", Name: s.homes[claim]}].(*corev1.Node)
+		if exists && kubelet.Accepts(home, p) {
+			return home.Name
 		}
 	}
 	load := map[string]int{}
@@ -83,8 +87,7 @@ func (s *Simulation) place(p *corev1.Pod) (best string) {
 		panic(err) // lists of a simulated cluster never fail
 	}
 	for _, n := range nodes.Items {
-		isFree := s.Up(n.Name) && !n.Spec.Unschedulable
-		if isFree && (best == "" || load[n.Name] < load[best]) {
+		if kubelet.Accepts(&n, p) && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}

@@ -118,12 +118,18 @@ func (s *Simulation) Pass() simulation.Passed {
 		return passed
 	}
 	if s.DB.answer() {
-		passed.Wait, passed.Polls = report.Sooner(passed.Wait, answered), true
+		passed.Wait, passed.Polls = report.Sooner(passed.Wait, answered), !s.waitsLong()
 	}
 	if s.IsExpiring() || s.DB.Waits() {
 		passed.Wait = report.Sooner(passed.Wait, leaseChanges)
 	}
 	return passed
+}
+
+// waitsLong reports whether a member may have to be Ready for longer than the simulation of a polling operator lasts.
+func (s *Simulation) waitsLong() bool {
+	set := s.Set()
+	return set != nil && time.Duration(set.Spec.MinReadySeconds)*time.Second >= simulation.MaxPolling
 }
 
 // writer applies steps to the cluster. A killed operator writes nothing.

@@ -34,7 +34,7 @@ type Kind struct{}
 func (Kind) New() client.Object { return &v1alpha1.ReplicatedStatefulSet{} }
 
 // Reads returns the objects that the operator, the controllers and the agents read. It includes all ConfigMaps of the
-// namespace, because spec.ruleSelector can select any of them.
+// namespace, because spec.ruleSelector can select any of them, and all budgets, which can select its pods.
 func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 	inNamespace := client.InNamespace(key.Namespace)
 	var listings []simulation.Listing
@@ -44,9 +44,10 @@ func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 		}
 	}
 	of(spec.OwnLabels(named(key)), &corev1.PodList{}, &appsv1.StatefulSetList{}, &appsv1.ControllerRevisionList{},
-		&corev1.PersistentVolumeClaimList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{})
+		&corev1.PersistentVolumeClaimList{}, &corev1.ServiceList{})
 	of(client.MatchingLabels{v1alpha1.LabelLease: key.Name}, &coordinationv1.LeaseList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{})
 	return append(listings, simulation.Listing{List: &corev1.ConfigMapList{}, Options: []client.ListOption{inNamespace}},
+		simulation.Listing{List: &policyv1.PodDisruptionBudgetList{}, Options: []client.ListOption{inNamespace}},
 		simulation.Listing{List: &corev1.NodeList{}})
 }
 
@@ -177,8 +178,8 @@ func (s *Simulation) Pods() (pods []*corev1.Pod) {
 }
 
 func (s *Simulation) podOf(uid types.UID) *corev1.Pod {
-	for _, p := range s.Pods() {
-		if p.UID == uid {
+	for key, obj := range s.All {
+		if p, ok := obj.(*corev1.Pod); ok && p.UID == uid && key.Namespace == s.Key.Namespace {
 			return p
 		}
 	}

@@ -21,14 +21,14 @@ var _ simulation.Kind = Kind{}
 // New returns an empty StatefulCluster.
 func (Kind) New() client.Object { return &v1alpha1.StatefulCluster{} }
 
-// Reads returns the children of a set, the claims of earlier sets with its name, all budgets of its
-// namespace, because another owner may have one with its name, and all Nodes.
+// Reads returns the children of a set, all claims and budgets of its namespace, because a template can mount any
+// claim and any budget can select its pods, and all Nodes.
 func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 	within := client.InNamespace(key.Namespace)
 	ours := []client.ListOption{within, client.MatchingLabels{v1alpha1.LabelCluster: key.Name}}
 	return []simulation.Listing{
 		{List: &corev1.PodList{}, Options: ours},
-		{List: &corev1.PersistentVolumeClaimList{}, Options: ours},
+		{List: &corev1.PersistentVolumeClaimList{}, Options: []client.ListOption{within}},
 		{List: &appsv1.ControllerRevisionList{}, Options: ours},
 		{List: &policyv1.PodDisruptionBudgetList{}, Options: []client.ListOption{within}},
 		{List: &corev1.NodeList{}},

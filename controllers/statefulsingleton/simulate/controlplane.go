@@ -7,12 +7,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 )
@@ -196,15 +196,8 @@ func claimsOf(p *corev1.Pod) (names []string) {
 
 // accepts reports whether a Node accepts a new pod.
 func accepts(n *corev1.Node, p *corev1.Pod) bool {
-	if is := nodestate.Of(n); !is.Ready || is.OutOfService || n.Spec.Unschedulable {
-		return false
-	}
-	if !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
-		return false
-	}
-	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(p, &t)
-	})
+	is := nodestate.Of(n)
+	return is.Ready && !is.OutOfService && kubelet.Accepts(n, p)
 }
 
 // Node returns the Node of that name; nil if there is none.

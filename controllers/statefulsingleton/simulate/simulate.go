@@ -45,7 +45,7 @@ func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 		list(&appsv1.ReplicaSetList{}, in),
 		list(&appsv1.StatefulSetList{}, in),
 		list(&corev1.PersistentVolumeClaimList{}, in),
-		list(&policyv1.PodDisruptionBudgetList{}, in, named(children.BudgetName(key.Name))),
+		list(&policyv1.PodDisruptionBudgetList{}, in),
 		list(&coordinationv1.LeaseList{}, in, lease),
 		list(&rbacv1.RoleList{}, in, lease),
 		list(&rbacv1.RoleBindingList{}, in, lease),

@@ -4,6 +4,8 @@ package eviction
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,7 +31,7 @@ func Refusal(c *simulation.Cluster, pod *corev1.Pod) string {
 		return ""
 	case 1:
 		budget := budgets[0]
-		if Allowed(c, budget) > 0 || mayGoUnready(budget, pod) {
+		if Allowed(c, budget) > 0 || mayGoUnready(c, budget, pod) {
 			return ""
 		}
 		return fmt.Sprintf("budget %s allows no disruption", budget.Name)
@@ -53,10 +55,14 @@ func Evict(c *simulation.Cluster, pod *corev1.Pod) bool {
 	return true
 }
 
-// mayGoUnready reports whether the budget lets a pod be evicted because the pod is not Ready. Without a policy,
-// it does so only if enough other pods are Ready, and then it allows disruptions or protects nothing.
-func mayGoUnready(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
-	return !podstate.Ready(pod) && ptr.Deref(budget.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow
+// mayGoUnready reports whether the budget lets a pod be evicted because the pod is not Ready. By default, it does so
+// only if enough other pods are Ready.
+func mayGoUnready(c *simulation.Cluster, budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	if podstate.Ready(pod) {
+		return false
+	}
+	always := ptr.Deref(budget.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow
+	return always || Allowed(c, budget) >= 0
 }
 
 // budgetsOf returns the budgets that select a pod.
@@ -67,6 +73,7 @@ func budgetsOf(c *simulation.Cluster, pod *corev1.Pod) (found []*policyv1.PodDis
 			found = append(found, budget)
 		}
 	}
+	slices.SortFunc(found, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
 	return found
 }
 

@@ -63,13 +63,14 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"no budget", 3, nil, "", ""},
 		{"enough are Ready", 3, []policyv1.PodDisruptionBudgetSpec{least(n(2))}, "", ""},
-		{"too few are Ready", 3, []policyv1.PodDisruptionBudgetSpec{least(n(3))}, "b0 allows no", "b0 allows no"},
-		{"a percentage of spec.replicas, rounded up", 3, []policyv1.PodDisruptionBudgetSpec{least(percent("51%"))}, "b0 allows no", "b0 allows no"},
+		{"too few are Ready", 3, []policyv1.PodDisruptionBudgetSpec{least(n(3))}, "b0 allows no", ""},
+		{"fewer are Ready than required", 3, []policyv1.PodDisruptionBudgetSpec{least(n(4))}, "b0 allows no", "b0 allows no"},
+		{"a percentage of spec.replicas, rounded up", 3, []policyv1.PodDisruptionBudgetSpec{least(percent("51%"))}, "b0 allows no", ""},
 		{"half of spec.replicas", 3, []policyv1.PodDisruptionBudgetSpec{least(percent("50%"))}, "", ""},
-		{"max unavailable", 3, []policyv1.PodDisruptionBudgetSpec{most(n(1))}, "b0 allows no", "b0 allows no"},
+		{"max unavailable", 3, []policyv1.PodDisruptionBudgetSpec{most(n(1))}, "b0 allows no", ""},
 		{"more unavailable", 3, []policyv1.PodDisruptionBudgetSpec{most(n(2))}, "", ""},
 		{"more unavailable than there are", 1, []policyv1.PodDisruptionBudgetSpec{most(n(9))}, "", ""},
-		{"unready pods are always evicted", 4, []policyv1.PodDisruptionBudgetSpec{unready}, "b0 allows no", ""},
+		{"unready pods are always evicted", 3, []policyv1.PodDisruptionBudgetSpec{unready}, "b0 allows no", ""},
 		{"two budgets", 4, []policyv1.PodDisruptionBudgetSpec{least(n(0)), least(n(0))}, "select it", "select it"},
 	} {
 		c := clusterOf(row.ready, row.budgets...)

@@ -53,6 +53,13 @@ func Turn(c *simulation.Cluster, name string, ready bool) {
 	}
 }
 
+// FittingNode returns a Ready Node that any pod can be bound to.
+func FittingNode(name string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationFits: "any"}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return node
+}
+
 // Cordon cordons or uncordons a node.
 func Cordon(c *simulation.Cluster, name string, on bool) {
 	var node corev1.Node
@@ -258,16 +265,16 @@ func freeNode(c *simulation.Cluster, p *corev1.Pod) (best string) {
 	_ = c.List(context.Background(), &nodes) // the fake never fails
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		if accepts(n, p) && (best == "" || load[n.Name] < load[best]) {
+		if Accepts(n, p) && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}
 	return best
 }
 
-// accepts reports whether a pod can be bound to a node. It checks the state of the node, its taints, and node
+// Accepts reports whether a pod can be bound to a node. It checks the state of the node, its taints, and node
 // affinity, but no resources, ports or affinity to pods.
-func accepts(n *corev1.Node, p *corev1.Pod) bool {
+func Accepts(n *corev1.Node, p *corev1.Pod) bool {
 	if !ready(n) || n.Spec.Unschedulable {
 		return false
 	}
