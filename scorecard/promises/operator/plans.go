@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,10 +29,11 @@ import (
 // Plans lists the promises of kubectl stateful plan.
 var Plans = []kit.Promise{
 	kit.Long(kit.Promise{Name: "PL-1 random edits of objects of all kinds do what their plans contain", Site: kit.NodeSite, Faults: true, Run: plansAgree}),
+	kit.Long(kit.Promise{Name: "PL-2 drains of nodes do what their plans contain", Site: kit.NodeSite, Faults: true, Run: drainsAgree}),
 }
 
-// edits is the default number of edits.
-const edits = 12
+// edits and drains are the numbers of edits and drains if the number of faulty runs is 1, the default.
+const edits, drains = 8, 4
 
 // quiet is how long nothing may change before an edit counts as carried out.
 const quiet = 4 * time.Second
@@ -44,19 +45,29 @@ var editables = []func(context.Context, *kit.Cluster, *rand.Rand) kit.Editable{
 
 // plansAgree makes random edits, and compares what happens with the plan that was made before.
 func plansAgree(ctx context.Context, c *kit.Cluster) {
+	compareEach(ctx, c, edits, planAgrees)
+}
+
+// drainsAgree drains nodes, and compares what happens with the plan that was made before.
+func drainsAgree(ctx context.Context, c *kit.Cluster) {
+	compareEach(ctx, c, drains, drainAgrees)
+}
+
+// compareEach makes a comparison for a number of random objects, each in a namespace of its own.
+func compareEach(ctx context.Context, c *kit.Cluster, times int, compare func(context.Context, *kit.Cluster, kit.Editable, *rand.Rand, uint64)) {
 	var failed []string
-	for i := range cmp.Or(c.Faults, edits) {
+	for i := range max(c.Faults, times) {
 		seed := c.Seed + uint64(i)
 		random := rand.New(rand.NewPCG(seed, 0))
 		create := editables[seed%uint64(len(editables))]
 		own := c.Another(ctx)
-		if err := own.Caught(func() { planAgrees(ctx, own, create(ctx, own, random), random, seed) }); err != nil {
+		if err := own.Caught(func() { compare(ctx, own, create(ctx, own, random), random, seed) }); err != nil {
 			c.Log("seed %d: %v", seed, err)
 			failed = append(failed, fmt.Sprintf("seed %d: %v", seed, err))
 		}
 		c.Check(client.IgnoreNotFound(c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own.Namespace}})))
 	}
-	c.Expect(failed).To(BeEmpty(), "edits that did not happen as planned")
+	c.Expect(failed).To(BeEmpty(), "changes that did not happen as planned")
 }
 
 // planAgrees makes a random edit or a delete of one object.
@@ -86,8 +97,44 @@ func planAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ran
 		e.Settle()
 	}
 	observed.wait(ctx, c)
+	agree(c, p, observed, fmt.Sprintf("seed %d, %s, %s", seed, e.Kind, name))
+}
+
+// drainAgrees drains the node of a random pod of one object.
+func drainAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *rand.Rand, seed uint64) {
+	e.Create()
+	var pods corev1.PodList
+	c.List(ctx, &pods, client.InNamespace(c.Namespace))
+	node := pods.Items[random.IntN(len(pods.Items))].Spec.NodeName
+	p, err := plugin.Make(ctx, c.Client, plugin.Request{Kind: e.Kind, Key: e.Key, Drain: node}, time.Now())
+	c.Check(err)
+	observed := observe(ctx, c, e.Kind, e.Key)
+	uncordon := func() { c.Cordon(context.WithoutCancel(ctx), node, false) }
+	c.Cleanup(uncordon)
+	c.Cordon(ctx, node, true)
+	c.Until(ctx, "the drain of "+node, func(ctx context.Context) {
+		left := 0
+		c.List(ctx, &pods, client.InNamespace(c.Namespace))
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.Spec.NodeName == node {
+				left++
+				err := c.Evict(ctx, pod)
+				if !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
+					c.Check(client.IgnoreNotFound(err))
+				}
+			}
+		}
+		c.Expect(left).To(BeZero(), "pods on the node")
+	})
+	observed.wait(ctx, c)
+	agree(c, p, observed, fmt.Sprintf("seed %d, %s, a drain", seed, e.Kind))
+	uncordon()
+}
+
+// agree compares a plan with what happened, and makes wrong plans, which must differ.
+func agree(c *kit.Cluster, p *plugin.Plan, observed *observed, name string) {
 	happened, summary := observed.Steps()
-	c.Log("seed %d, %s, %s: %d steps planned, %d happened", seed, e.Kind, name, len(p.Steps), len(happened))
+	c.Log("%s: %d steps planned, %d happened", name, len(p.Steps), len(happened))
 	differences := plugin.Differences(p, happened)
 	c.Expect(differences).To(BeEmpty(), "%s: planned:\n%s\nhappened:\n%s", name, sentences(p.Steps), sentences(happened))
 	c.Expect(summary.MinReady).To(BeNumerically(">=", p.Summary.MinReady), "%s: fewer pods were Ready than planned", name)
