@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -195,7 +196,7 @@ func (r *recorder) handovers(act *action.Action) {
 	r.leaders = now
 	for _, pod := range lost {
 		step := Step{Action: Handover, Name: pod, Role: roles[pod]}
-		if begun := r.handover(func(s *Step) bool { return s.Name == "" && s.Role == step.Role && s.at.Equal(r.cluster.Now) }); begun != nil {
+		if begun := r.handover(func(s *Step) bool { return r.isBegunFor(s, pod, step.Role) }); begun != nil {
 			begun.Name = pod
 			continue
 		}
@@ -212,6 +213,15 @@ func (r *recorder) handovers(act *action.Action) {
 		r.add(act, Step{Action: Handover, To: pod, Role: now[pod]})
 	}
 }
+
+// isBegunFor reports whether a step gave a role to another pod just before a pod lost it. The status of an object and
+// its pods are observed one after another.
+func (r *recorder) isBegunFor(s *Step, pod, role string) bool {
+	return s.Name == "" && s.To != pod && s.Role == role && r.cluster.Now.Sub(s.at) < sameHandover
+}
+
+// sameHandover is the max time between the two halves of a handover whose second half is observed first.
+const sameHandover = 5 * time.Second
 
 // returns removes the unfinished handover of a pod that gets its role back, for example after it was recreated. It
 // reports whether there is one.

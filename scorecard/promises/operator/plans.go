@@ -127,8 +127,10 @@ func drainAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ra
 		c.Expect(left).To(BeZero(), "pods on the node")
 	})
 	observed.wait(ctx, c)
+	uncordon() // a volume can belong to the node, and its pod then waits for it
+	e.Settle()
+	observed.wait(ctx, c)
 	agree(c, p, observed, fmt.Sprintf("seed %d, %s, a drain", seed, e.Kind))
-	uncordon()
 }
 
 // agree compares a plan with what happened, and makes wrong plans, which must differ.
