@@ -151,13 +151,13 @@ func primaryAgain(s *stage) {
 
 // oneResized runs the operator until a resize of a pod was requested.
 func oneResized(s *stage) {
-	told := func(p *corev1.Pod) bool {
+	isResizing := func(p *corev1.Pod) bool {
 		return facts.IsChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !simulate.IsSized(p)
 	}
 	for range 300 {
 		s.Look()
 		s.pass()
-		if slices.ContainsFunc(s.Pods(), told) {
+		if slices.ContainsFunc(s.Pods(), isResizing) {
 			return
 		}
 		for _, move := range append(s.Machines(), s.db.Moves()...) {

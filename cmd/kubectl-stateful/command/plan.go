@@ -59,7 +59,7 @@ func (p *Plugin) plan() *cobra.Command {
 	var files resource.FilenameOptions
 	options := manifests.Options{}
 	c := &cobra.Command{
-		Use: "plan -f FILENAME", Short: "Show what a change will do, before it is applied",
+		Use: "plan -f FILENAME", Short: "Show the effects of a change before it is applied",
 		Long: "Show which pods a change restarts, in which order, which roles move, and which claims are created and deleted.\n" +
 			"The command simulates the operator on the live objects. It writes nothing to the cluster: the API server checks the\n" +
 			"manifests in a dry run, with all defaults and webhooks.\n\n" +
@@ -68,7 +68,7 @@ func (p *Plugin) plan() *cobra.Command {
 			"  kubectl stateful plan drain node-3\n  kubectl stateful plan delete rss/db",
 		Args: cobra.NoArgs, DisableFlagsInUseLine: true, Annotations: map[string]string{likeDiff: "true"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return planner.run(func(s site) ([]plugin.Request, error) { return planner.ofFiles(c.Context(), s, files, options) }, c)
+			return planner.run(c.Context(), func(s site) ([]plugin.Request, error) { return planner.ofFiles(c.Context(), s, files, options) })
 		},
 	}
 	c.Flags().StringSliceVarP(&files.Filenames, "filename", "f", nil, "Files or folders with the changed objects; - is the standard input.")
@@ -82,8 +82,8 @@ func (p *Plugin) plan() *cobra.Command {
 	return c
 }
 
-// run prints the plans of requests.
-func (p *planner) run(requests func(site) ([]plugin.Request, error), c *cobra.Command) error {
+// run connects, and prints the plans of requests.
+func (p *planner) run(ctx context.Context, requests func(site) ([]plugin.Request, error)) error {
 	s, err := p.Connect()
 	if err != nil {
 		return err
@@ -92,9 +92,14 @@ func (p *planner) run(requests func(site) ([]plugin.Request, error), c *cobra.Co
 	if err != nil {
 		return err
 	}
+	return p.show(ctx, s, wanted)
+}
+
+// show prints the plans of requests.
+func (p *planner) show(ctx context.Context, s site, wanted []plugin.Request) error {
 	made, changes := []*plugin.Plan{}, false
 	for _, request := range wanted {
-		plan, err := plugin.Make(c.Context(), s, request, p.Now())
+		plan, err := plugin.Make(ctx, s, request, p.Now())
 		if err != nil {
 			return err
 		}
@@ -269,32 +274,23 @@ func templateOf(object client.Object) *corev1.PodTemplateSpec {
 func (p *planner) scale() *cobra.Command {
 	replicas := int32(-1)
 	c := p.object(&cobra.Command{
-		Use: "scale --replicas=N", Short: "Show what a change of the number of replicas will do",
+		Use: "scale --replicas=N", Short: "Show the effects of a change of the number of replicas",
 		Example: "  kubectl stateful plan scale stc/web --replicas=5",
-	}, func(context.Context, site, kinds.Kind, string) error { return nil })
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.run(func(s site) ([]plugin.Request, error) {
-			kind, name, err := kinds.ParseArgs(args)
-			if err != nil {
-				return nil, err
-			}
-			field, can := replicasFields[kind.Kind]
-			if !can {
-				return nil, fmt.Errorf("a %s has no replicas", kind.Kind)
-			}
-			if replicas < 0 {
-				return nil, errors.New("--replicas must be 0 or more")
-			}
-			object := kind.New()
-			object.SetNamespace(s.Namespace)
-			object.SetName(name)
-			data := fmt.Sprintf(field, replicas)
-			if err := s.Patch(c.Context(), object, client.RawPatch(types.MergePatchType, []byte(data)), client.DryRunAll, owner); err != nil {
-				return nil, err
-			}
-			return []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Put: []client.Object{object}}}, nil
-		}, c)
-	}
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		field, can := replicasFields[kind.Kind]
+		if !can {
+			return fmt.Errorf("a %s has no replicas", kind.Kind)
+		}
+		if replicas < 0 {
+			return errors.New("--replicas must be 0 or more")
+		}
+		object := named(s, kind, name)
+		data := fmt.Appendf(nil, field, replicas)
+		if err := s.Patch(ctx, object, client.RawPatch(types.MergePatchType, data), client.DryRunAll, owner); err != nil {
+			return err
+		}
+		return p.show(ctx, s, []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Put: []client.Object{object}}})
+	})
 	c.Flags().Int32Var(&replicas, "replicas", replicas, "The new number of replicas.")
 	_ = c.MarkFlagRequired("replicas") // the flag exists
 	return c
@@ -308,42 +304,40 @@ var replicasFields = map[string]string{
 }
 
 func (p *planner) delete() *cobra.Command {
-	c := p.object(&cobra.Command{
-		Use: "delete", Short: "Show what a delete will do",
+	return p.object(&cobra.Command{
+		Use: "delete", Short: "Show the effects of a delete",
 		Example: "  kubectl stateful plan delete rss/db",
-	}, func(context.Context, site, kinds.Kind, string) error { return nil })
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.run(func(s site) ([]plugin.Request, error) {
-			kind, name, err := kinds.ParseArgs(args)
-			if err != nil {
-				return nil, err
-			}
-			object := kind.New()
-			object.SetNamespace(s.Namespace)
-			object.SetName(name)
-			if err := s.Delete(c.Context(), object, client.DryRunAll); err != nil {
-				return nil, err
-			}
-			return []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Delete: true}}, nil
-		}, c)
-	}
-	return c
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		object := named(s, kind, name)
+		if err := s.Delete(ctx, object, client.DryRunAll); err != nil {
+			return err
+		}
+		return p.show(ctx, s, []plugin.Request{{Kind: kind.Kind, Key: client.ObjectKeyFromObject(object), Delete: true}})
+	})
+}
+
+// named returns an object of a kind that has only a name, in the namespace of the command.
+func named(s site, kind kinds.Kind, name string) client.Object {
+	object := kind.New()
+	object.SetNamespace(s.Namespace)
+	object.SetName(name)
+	return object
 }
 
 func (p *planner) drain() *cobra.Command {
 	return &cobra.Command{
-		Use: "drain (NODE | node/NODE)", Short: "Show what a drain of a node will do to the objects with pods there",
-		Long:    "Show what a drain of a node will do to all objects of the four kinds with pods there, in all namespaces.",
+		Use: "drain (NODE | node/NODE)", Short: "Show the effects of a drain of a node on the objects with pods there",
+		Long:    "Show the effects of a drain of a node on all objects of the four kinds with pods there, in all namespaces.",
 		Example: "  kubectl stateful plan drain node-3", Args: cobra.ExactArgs(1), DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.run(func(s site) ([]plugin.Request, error) {
+			return p.run(c.Context(), func(s site) ([]plugin.Request, error) {
 				name := strings.TrimPrefix(strings.TrimPrefix(args[0], "nodes/"), "node/")
 				var node corev1.Node
 				if err := s.Get(c.Context(), client.ObjectKey{Name: name}, &node); err != nil {
 					return nil, err
 				}
 				return drained(c.Context(), s, name)
-			}, c)
+			})
 		},
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -16,75 +15,57 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
-
-// statusWriter keeps the statuses that are written. If err is set, no write succeeds.
-type statusWriter struct {
-	err   error
-	tries int
-	last  v1alpha1.ExtendedStatefulSetStatus
-}
-
-func (s *statusWriter) Run(_ context.Context, _ types.NamespacedName, steps action.Steps) (outcomes []action.Outcome) {
-	if len(steps) == 0 {
-		return nil
-	}
-	a := steps[0][0][0]
-	s.tries++
-	if s.err == nil {
-		s.last = a.Object.(*v1alpha1.ExtendedStatefulSet).Status
-	}
-	return []action.Outcome{{Action: a, Answer: a.Object, Err: s.err}}
-}
 
 // TestV25DecisionsAreWrittenWithTheNextStatus tests V25: events cause no status write. The next one has
 // them, and those that it announces itself.
 func TestV25DecisionsAreWrittenWithTheNextStatus(t *testing.T) {
-	told, writes := events.NewFakeRecorder(10), &statusWriter{}
-	r := &status.Reporter{Events: told, Reader: &observe.Reader{}, Runner: writes}
+	sent, writes := events.NewFakeRecorder(10), &simtest.StatusWriter[*v1alpha1.ExtendedStatefulSet]{}
+	r := &status.Reporter{Events: sent, Reader: &observe.Reader{}, Runner: writes}
 	scene := fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 3})
 	report := func(outcomes ...action.Outcome) {
 		f, p := fixture.Decided(scene.W)
 		r.Report(context.Background(), f, p, outcomes)
 	}
 	report()
-	scene.W.Set.Status = *writes.last.DeepCopy()
-	scene.W.Set.Status.Decisions, writes.tries = nil, 0
+	scene.W.Set.Status = *writes.Last.Status.DeepCopy()
+	scene.W.Set.Status.Decisions, writes.Tries = nil, 0
 
 	restored := action.Outcome{Action: action.Action{Verb: action.Patch, Object: scene.W.Children[0].Set, Reason: v1alpha1.EventEditUndone}}
 	report(restored)
 	report(restored)
 	report()
-	if len(told.Events) != 2 || writes.tries != 0 {
-		t.Fatalf("%d status writes were made for %d events", writes.tries, len(told.Events))
+	if len(sent.Events) != 2 || writes.Tries != 0 {
+		t.Fatalf("%d status writes were made for %d events", writes.Tries, len(sent.Events))
 	}
 
 	scene.Edited()
-	writes.err = errors.New("timeout")
+	writes.Err = errors.New("timeout")
 	report()
-	if len(told.Events) != 2 || writes.tries != 1 {
-		t.Fatalf("after a failed write, there are %d events", len(told.Events))
+	if len(sent.Events) != 2 || writes.Tries != 1 {
+		t.Fatalf("after a failed write, there are %d events", len(sent.Events))
 	}
-	writes.err = nil
+	writes.Err = nil
 	report()
 	now := metav1.NewTime(scene.W.Now)
 	want := []v1alpha1.Decision{
 		{Time: now, Reason: v1alpha1.EventEditUndone, Message: "StatefulSet db-v1 was edited by another client; the edit was undone", Warning: true, Count: 2},
 		{Time: now, Reason: v1alpha1.EventUpgradeBegun, Message: "upgrade from version 1 to 2"},
 	}
-	if !apiequality.Semantic.DeepEqual(writes.last.Decisions, want) {
-		t.Errorf("the decisions are %v, want %v", writes.last.Decisions, want)
+	if !apiequality.Semantic.DeepEqual(writes.Last.Status.Decisions, want) {
+		t.Errorf("the decisions are %v, want %v", writes.Last.Status.Decisions, want)
 	}
-	if len(told.Events) != 3 {
-		t.Errorf("after the write, there are %d events", len(told.Events))
+	if len(sent.Events) != 3 {
+		t.Errorf("after the write, there are %d events", len(sent.Events))
 	}
 
 	for _, tries := range []int{3, 4} {
-		scene.W.Set.Status = *writes.last.DeepCopy()
+		scene.W.Set.Status = *writes.Last.Status.DeepCopy()
 		scene.W.Set.Status.Selector = "edited"
 		report()
-		if writes.tries != tries || !apiequality.Semantic.DeepEqual(writes.last.Decisions, want) {
-			t.Errorf("the next write changes the decisions to %v", writes.last.Decisions)
+		if writes.Tries != tries || !apiequality.Semantic.DeepEqual(writes.Last.Status.Decisions, want) {
+			t.Errorf("the next write changes the decisions to %v", writes.Last.Status.Decisions)
 		}
 		r.Reader = &observe.Reader{} // a new process of the operator
 	}

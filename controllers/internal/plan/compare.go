@@ -12,10 +12,11 @@ import (
 // names of new pods and claims are random.
 func Differences(planned, happened []Step, randomNames bool) (differences []string) {
 	want, got := identities(planned, randomNames), identities(happened, randomNames)
-	all := counts(want)
-	maps.Copy(all, counts(got))
+	inPlan, inFact := counts(want), counts(got)
+	all := maps.Clone(inPlan)
+	maps.Copy(all, inFact)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		if w, g := counts(want)[id], counts(got)[id]; w != g {
+		if w, g := inPlan[id], inFact[id]; w != g {
 			differences = append(differences, fmt.Sprintf("%s: planned %d times, happened %d times", id, w, g))
 		}
 	}

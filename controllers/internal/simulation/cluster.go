@@ -65,6 +65,14 @@ func (c *Cluster) Say(format string, args ...any) {
 	c.Story = append(c.Story, fmt.Sprintf(format, args...))
 }
 
+// HideStatus removes the line of a successful write of the observed state. lines is the length of the story before the
+// steps with these outcomes. Stories have the observed state only at rest.
+func (c *Cluster) HideStatus(lines int, outcomes []action.Outcome) {
+	if len(outcomes) == 1 && outcomes[0].Reason == "Observed" && outcomes[0].Err == nil && len(c.Story) == lines+1 {
+		c.Story = c.Story[:lines]
+	}
+}
+
 // Put stores an object unchanged, as its author would.
 func (c *Cluster) Put(obj client.Object) {
 	obj = objects.Clone(obj)

@@ -204,8 +204,6 @@ func (w writer) Run(_ context.Context, _ types.NamespacedName, steps action.Step
 	lines := len(w.s.Story)
 	outcomes, alive := w.s.Apply(steps)
 	w.p.killed = !alive
-	if len(outcomes) == 1 && outcomes[0].Reason == "Observed" && outcomes[0].Err == nil && len(w.s.Story) == lines+1 {
-		w.s.Story = w.s.Story[:lines]
-	}
+	w.s.HideStatus(lines, outcomes)
 	return outcomes
 }

@@ -245,9 +245,7 @@ func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps)
 	lines := len(s.Story)
 	outcomes, alive := s.Apply(steps)
 	h.o.dead = !alive
-	if len(outcomes) == 1 && outcomes[0].Reason == "Observed" && outcomes[0].Err == nil && len(s.Story) == lines+1 {
-		s.Story = s.Story[:lines] // the story contains the status only at rest
-	}
+	s.HideStatus(lines, outcomes)
 	return outcomes
 }
 

@@ -95,23 +95,7 @@ func next(c *simulation.Cluster, p *corev1.Pod) func() {
 			c.DeleteNow(p)
 		}
 	case !podstate.Scheduled(p):
-		switch _, said := podstate.UnschedulableSince(p); {
-		case len(c.Claims(p)) < mounts(p):
-			return nil // like the scheduler, wait for the claim
-		case freeNode(c, p) == "" && said:
-			return nil
-		case freeNode(c, p) == "":
-			return step("finds no node", func(p *corev1.Pod) {
-				setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
-			})
-		}
-		return func() { // other pods may have been bound meanwhile
-			node := freeNode(c, p)
-			step("is bound to "+node, func(p *corev1.Pod) {
-				p.Spec.NodeName = node
-				setCondition(c, p, corev1.PodScheduled, corev1.ConditionTrue, "")
-			})()
-		}
+		return schedule(c, p, step)
 	case len(outdated(p)) > 0:
 		return step("runs "+strings.Join(outdated(p), " and "), func(p *corev1.Pod) { run(c, p) })
 	case !podstate.Ready(p) && !hasBadImage(p):
@@ -120,6 +104,28 @@ func next(c *simulation.Cluster, p *corev1.Pod) func() {
 		return step("is seen by its kubelet", func(p *corev1.Pod) { p.Status.ObservedGeneration = p.Generation })
 	}
 	return nil
+}
+
+// schedule returns the next step of the scheduler for a pod. step returns a change of the pod as a step.
+func schedule(c *simulation.Cluster, p *corev1.Pod, step func(what string, change func(*corev1.Pod)) func()) func() {
+	if len(c.Claims(p)) < mounts(p) {
+		return nil // like the scheduler, wait for the claim
+	}
+	if freeNode(c, p) == "" {
+		if _, isReported := podstate.UnschedulableSince(p); isReported {
+			return nil
+		}
+		return step("finds no node", func(p *corev1.Pod) {
+			setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
+		})
+	}
+	return func() { // other pods may have been bound meanwhile
+		node := freeNode(c, p)
+		step("is bound to "+node, func(p *corev1.Pod) {
+			p.Spec.NodeName = node
+			setCondition(c, p, corev1.PodScheduled, corev1.ConditionTrue, "")
+		})()
+	}
 }
 
 // waitsForFinalizer reports whether a pod has ended, and exists only because of its finalizers.
