@@ -233,6 +233,9 @@ func (s *stage) invariant(act *action.Action, was, is client.Object) {
 		}
 		s.claims[obj.Name] = obj.UID
 	}
+	if gone, isSet := was.(*appsv1.StatefulSet); isSet && is == nil {
+		s.remember(gone)
+	}
 	if _, isClaim := was.(*corev1.PersistentVolumeClaim); isClaim && is == nil && act != nil {
 		s.Breaks("a claim is deleted: %s", act)
 	}
@@ -255,6 +258,19 @@ func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
 		s.high[zone] = max(s.high[zone], number)
 	}
 	s.made[obj.Name] = digest
+}
+
+// remember keeps the content of a deleted StatefulSet whose number is in the status, because it may be recreated.
+// It is missing if it was created before an earlier status was lost.
+func (s *stage) remember(gone *appsv1.StatefulSet) {
+	set, digest := s.set(), gone.Annotations[v1alpha1.AnnotationDigest]
+	_, number, ok := children.ParseChild("db", gone.Name)
+	if !ok || digest == "" || set == nil || set.Status.VersionHighWater < number {
+		return
+	}
+	if _, known := s.made[gone.Name]; !known {
+		s.made[gone.Name] = digest
+	}
 }
 
 // podInvariants verifies that no two pods use the same claim, and that enough pods are Ready.

@@ -77,9 +77,12 @@ func (c *Child) Terminating() bool { return c.Set.DeletionTimestamp != nil }
 // still create a pod that the latest spec does not include.
 func (c *Child) Observed() bool { return c.Set.Status.ObservedGeneration >= c.Set.Generation }
 
-// HasAll reports whether the StatefulSet has all ordinals of its zone.
+// HasAll reports whether the StatefulSet has all wanted ordinals of its zone. It may also have surplus
+// ordinals, which a scale-down has not removed yet: a phase that is entered first, or an edit by another
+// client, can delay that.
 func (c *Child) HasAll(replicas int32) bool {
-	return c.Span() == children.Span{Start: 0, Replicas: replicas}
+	s := c.Span()
+	return s.Start == 0 && s.Replicas >= replicas
 }
 
 // Empty reports whether the StatefulSet has no pods and no ordinals.

@@ -17,3 +17,24 @@ func TestAVersionIsReadyInAnyZone(t *testing.T) {
 		t.Errorf("got status %v for a version that is Ready in one of two zones", got)
 	}
 }
+
+// TestHasAll verifies that surplus ordinals, which a scale-down will remove, are not treated as missing ones.
+func TestHasAll(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		sp   children.Span
+		want bool
+	}{
+		{"all ordinals", children.Span{Start: 0, Replicas: 3}, true},
+		{"all ordinals, and surplus ones", children.Span{Start: 0, Replicas: 5}, true},
+		{"the highest ordinal is missing", children.Span{Start: 0, Replicas: 2}, false},
+		{"the lowest ordinal is missing", children.Span{Start: 1, Replicas: 2}, false},
+		{"the lowest ordinal is missing, and there are surplus ones", children.Span{Start: 1, Replicas: 5}, false},
+		{"no ordinals", children.Span{}, false},
+	} {
+		c := fixture.Of(fixture.Plain()).Has(1, row.sp).W.Children[0]
+		if got := c.HasAll(3); got != row.want {
+			t.Errorf("%s: %t", row.name, got)
+		}
+	}
+}

@@ -24,6 +24,8 @@ func TestHoldsPods(t *testing.T) {
 	}{
 		{"pods of a stable version are restarted", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 3}), 1, ""},
 		{"pods of a version that is scaled are restarted", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 2}), 1, ""},
+		{"pods of the old version that is scaled down after a rollback are restarted", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 5}).Upgrading(v1alpha1.PhaseStale, perOrdinal).Has(2, children.Span{}), 1, ""},
+		{"pods of the old version with surplus ordinals are not restarted in a rollback", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 1, Replicas: 4}).Upgrading(v1alpha1.PhaseStale, perOrdinal).Has(2, children.Span{Start: 0, Replicas: 1}), 1, split},
 		{"pods of a new version in phase Promoting are not restarted", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 1}).Upgrading(v1alpha1.PhasePromoting, perOrdinal).Has(2, children.Span{Start: 2, Replicas: 1}), 2, split},
 		{"failed canaries are restarted because a restart may fix them", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 2}).Upgrading(v1alpha1.PhaseCanary, perOrdinal).Has(2, children.Span{Start: 2, Replicas: 1}, 2), 2, ""},
 		{"good canaries are not restarted while the next ordinal is taken", fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 2}).Upgrading(v1alpha1.PhaseCanary, perOrdinal).Has(2, children.Span{Start: 2, Replicas: 1}), 2, split},

@@ -87,6 +87,36 @@ func TestProof(t *testing.T) {
 	}
 }
 
+// turn swaps the two zones, so that fixture.Scene.Has adds StatefulSets to the second one.
+func turn(w *facts.World) { w.Zones[0], w.Zones[1] = w.Zones[1], w.Zones[0] }
+
+// TestScaledDuringAnUpgrade verifies that ordinals that a scale-down has not removed yet are not treated as
+// missing ones. Otherwise phases Promoting and Canary alternate, and the surplus ordinals are never removed,
+// because the record is written first.
+func TestScaledDuringAnUpgrade(t *testing.T) {
+	perOrdinal, coexist, promoting := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist, v1alpha1.PhasePromoting
+	whole := func() *fixture.Scene {
+		return fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 3}).Upgrading(promoting, coexist).Has(2, children.Span{Start: 0, Replicas: 3})
+	}
+	fewer := func(replicas int32) func(*facts.World) {
+		return func(w *facts.World) { w.Replicas = replicas }
+	}
+	for _, row := range []fixture.Sentence{
+		{"a version that is scaled down in phase Promoting does not return to phase Canary", whole().But(fewer(1)), "record: CleaningUp, version 2"},
+		{"a version that is scaled down in phase Promoting is complete when the remaining pods have completed their probation", whole().Turned(1, 0, 10*time.Second-1).But(fewer(1)),
+			"patch statefulset db-v1: Scale, ordinals 0 to 0\npatch statefulset db-v2: Scale, ordinals 0 to 0\n"},
+		{"a version that is scaled down after all ordinals have moved does not return to phase Canary", fixture.Of(fixture.Volumes()).Has(1, children.Span{}).Upgrading(promoting, perOrdinal).Has(2, children.Span{Start: 0, Replicas: 3}).But(fewer(2)),
+			"record: CleaningUp, version 2"},
+		{"a version that is scaled up in phase Promoting gets the added ordinals", fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 2}).Upgrading(promoting, coexist).Has(2, children.Span{Start: 0, Replicas: 2}),
+			"patch statefulset db-v1: Scale, ordinals 0 to 2\npatch statefulset db-v2: Scale, ordinals 0 to 2\n"},
+		{"a zone that is scaled down while another is in phase Promoting gets no further canaries", fixture.Of(fixture.Plain()).But(fixture.InTwoZones).Has(1, children.Span{Start: 0, Replicas: 3}).Upgrading(promoting, coexist).Has(2, children.Span{Start: 0, Replicas: 3}).
+			But(turn).Has(1, children.Span{Start: 0, Replicas: 3}).Has(2, children.Span{Start: 0, Replicas: 3}).But(turn).But(fewer(1)), "record: CleaningUp, version 2"},
+		{"an upgrade begins before surplus ordinals of the current version are removed", fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 3}).Edited().But(fewer(1)), "record: Canary, version 1 to 2, attempt 1"},
+	} {
+		t.Run(row.Name, func(t *testing.T) { fixture.CheckSentence(t, row) })
+	}
+}
+
 // lost removes a Job, and sets its result.
 func lost(uid types.UID, result v1alpha1.JobResult) func(*facts.World) {
 	return func(w *facts.World) { w.Jobs, w.LostJobs = nil, map[types.UID]v1alpha1.JobResult{uid: result} }

@@ -85,6 +85,8 @@ func TestWhatTheActiveServiceSelects(t *testing.T) {
 		{"canaries that get ordinals", tried(v1alpha1.PhaseCanary, perOrdinal), "every version"},
 		{"canaries beside the current version", tried(v1alpha1.PhaseCanary, coexist), "version 1"},
 		{"a stale version that has returned its ordinals", tried(v1alpha1.PhaseStale, perOrdinal), "version 1"},
+		{"a scale-down beside a stale version that has returned its ordinals",
+			tried(v1alpha1.PhaseStale, perOrdinal).But(func(w *facts.World) { w.Replicas = 2 }), "version 1"},
 		{"a version that still has an ordinal of the current one",
 			fixture.Of(fixture.Volumes()).Has(1, children.Span{Start: 0, Replicas: 2}).Upgrading(v1alpha1.PhaseAborted, perOrdinal).Has(2, children.Span{Start: 2, Replicas: 1}), "every version"},
 	} {
