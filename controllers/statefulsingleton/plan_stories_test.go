@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/simulate"
@@ -58,6 +59,23 @@ func (a act) and(b act) act {
 		a.do(s)
 		b.do(s)
 	}}
+}
+
+// meanwhile returns an act after which all but the operators act.
+func (a act) meanwhile() act {
+	return act{a.what + ", while no operator runs", func(s *stage) {
+		a.do(s)
+		for s.moveOne() {
+			s.Check(s.t)
+			s.tick(100 * time.Millisecond)
+		}
+	}}
+}
+
+// granted reports whether a pod has a grant, or had enough time to get one: pods that were
+// created without the gate prevent it.
+func granted(s *stage) bool {
+	return s.Now.Sub(s.madeAt) > 10*time.Second || slices.ContainsFunc(s.Pods(), func(p *corev1.Pod) bool { return (&facts.Member{Pod: p}).Granted() })
 }
 
 // superseded reports whether a pod is terminating while another one waits.
@@ -260,7 +278,8 @@ var (
 			})
 		}
 	}}
-	remakeObject = act{"the user recreates the StatefulSingleton", func(s *stage) {
+	makeWithRelease = makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} })
+	remakeObject    = act{"the user recreates the StatefulSingleton", func(s *stage) {
 		if s.Object() == nil {
 			s.make(fixture.Singleton("db"))
 		}
@@ -306,6 +325,22 @@ var dieBetween = act{"the operator will crash between the writes of its next gra
 	}
 }}
 
+// loseStatuses makes the writes of statuses fail until the object is deleted. Grants, which are
+// written there as well, succeed.
+var loseStatuses = act{"the API server fails to write its status until it is deleted", func(s *stage) {
+	others := s.failing
+	s.failing = func(n int, a action.Action) (before, after error) {
+		object := s.Object()
+		switch {
+		case a.Reason == "Observed" && object != nil && object.DeletionTimestamp == nil:
+			return simulation.Fails.Before, nil
+		case others != nil:
+			return others(n, a)
+		}
+		return nil, nil
+	}
+}}
+
 func passes(d time.Duration) act {
 	return act{fmt.Sprintf("%s pass", d), func(s *stage) { s.tick(d) }}
 }
@@ -336,7 +371,8 @@ var stories = []story{
 	{"W14-deleted-as-the-pod-ends", []act{makeObject(), makeDeployment(1, rolling), deleteOne.and(deleteObject)}},
 	{"release-now", []act{makeObject(), makeDeployment(3, rolling), deleteObject, releaseNow}},
 	{"release-by-the-spec", []act{makeObject(), makeDeployment(3, rolling), orderRelease, orderRelease, deleteObject}},
-	{"made-with-a-release", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} }), makeDeployment(3, rolling), orderRelease, deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
+	{"made-with-a-release", []act{makeWithRelease, makeDeployment(3, rolling), orderRelease, deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
+	{"made-with-a-release-and-deleted", []act{makeWithRelease.and(makeDeployment(2, rolling)).and(loseStatuses).meanwhile().until(granted).and(deleteObject), deleteOne, deleteOne}},
 	{"object-gone-at-once", []act{makeObject(), makeDeployment(3, rolling), deleteObject, forceObject, deleteOne, deleteOne}},
 	{"deleted-and-made-again", []act{makeObject(), makeDeployment(1, rolling), deleteObject, remakeObject, rollTo("two")}},
 	{"timeout", []act{makeDeployment(2, rolling), makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }),
@@ -366,7 +402,7 @@ var stories = []story{
 }
 
 // goldenStories is the number of stories with a golden file.
-const goldenStories = 40
+const goldenStories = 41
 
 func TestStories(t *testing.T) {
 	var names []string

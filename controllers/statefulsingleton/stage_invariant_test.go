@@ -31,10 +31,16 @@ type invariant struct {
 	under map[types.UID]types.UID
 	// epochs are the highest epochs of each object.
 	epochs map[types.UID]int64
+	// orders are the ids in spec.release of each object, by generation.
+	orders map[types.UID]map[int64]string
+	// ignored is the id in the generation of the first status of each object. The object was
+	// created with this order, and it must not take effect.
+	ignored map[types.UID]string
 }
 
 func newInvariant(s *stage) *invariant {
-	return &invariant{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
+	return &invariant{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{},
+		epochs: map[types.UID]int64{}, orders: map[types.UID]map[int64]string{}, ignored: map[types.UID]string{}}
 }
 
 // lives is called when the program of a pod really changes its state.
@@ -70,6 +76,7 @@ func (l *invariant) changed(act *action.Action, was, is client.Object) {
 		case *corev1.Pod:
 			l.patched(act, was.(*corev1.Pod), o)
 		case *v1.StatefulSingleton:
+			l.ordered(o)
 			l.decided(o)
 		}
 	}
@@ -88,6 +95,7 @@ func (l *invariant) forgets() {
 func (l *invariant) born(obj client.Object) {
 	switch o := obj.(type) {
 	case *v1.StatefulSingleton:
+		l.ordered(o)
 		for _, p := range l.s.Pods() {
 			l.covered[p.UID] = true
 		}
@@ -96,7 +104,7 @@ func (l *invariant) born(obj client.Object) {
 		}
 	case *corev1.Pod:
 		object := l.s.Object()
-		l.covered[o.UID] = object != nil && (object.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(object, v1.FinalizerSingleton))
+		l.covered[o.UID] = object != nil && l.covers(object)
 		if l.covered[o.UID] && !simulate.CameHeld(o) {
 			// The operator cannot prevent a pod without a gate, but it must not grant
 			// another one while such a pod can still be created.
@@ -109,12 +117,47 @@ func (l *invariant) born(obj client.Object) {
 	}
 }
 
+// covers reports whether the guarantee covers pods that are created now.
+func (l *invariant) covers(object *v1.StatefulSingleton) bool {
+	if l.hasEnded(object) {
+		return false
+	}
+	return object.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(object, v1.FinalizerSingleton)
+}
+
+// hasEnded reports whether the user has ended the guarantee: the object is being deleted, and
+// has annotation release-now, or an order other than the one that it was created with. Before
+// the first status no order takes effect. The results in the status are not used, because an
+// operator that executes an order by mistake also reports it as executed.
+func (l *invariant) hasEnded(object *v1.StatefulSingleton) bool {
+	if object.DeletionTimestamp == nil {
+		return false
+	}
+	if object.Annotations[v1.AnnotationReleaseNow] == v1.True {
+		return true
+	}
+	ignored, observed := l.ignored[object.UID]
+	id := l.orders[object.UID][object.Generation]
+	return id != "" && observed && id != ignored
+}
+
+// ordered records the order in the spec of an object, and whether it is ignored.
+func (l *invariant) ordered(object *v1.StatefulSingleton) {
+	if l.orders[object.UID] == nil {
+		l.orders[object.UID] = map[int64]string{}
+	}
+	l.orders[object.UID][object.Generation] = ""
+	if release := object.Spec.Release; release != nil {
+		l.orders[object.UID][object.Generation] = release.ID
+	}
+	if _, observed := l.ignored[object.UID]; !observed && object.Status.ObservedGeneration > 0 {
+		l.ignored[object.UID] = l.orders[object.UID][object.Status.ObservedGeneration]
+	}
+}
+
 func (l *invariant) decided(object *v1.StatefulSingleton) {
-	ignored := slices.ContainsFunc(object.Status.Orders, func(x v1.OrderStatus) bool { return x.Result == v1.OrderIgnored })
-	ordered := object.Spec.Release != nil && !ignored
-	released := object.Annotations[v1.AnnotationReleaseNow] == v1.True || ordered
-	if object.DeletionTimestamp != nil && released {
-		clear(l.covered) // the user has ended the guarantee
+	if l.hasEnded(object) {
+		clear(l.covered)
 	}
 	h := object.Status.Holder
 	if h == nil {

@@ -29,7 +29,7 @@ func (f *Facts) RequeueDelays() []time.Duration {
 	if f.UsesLease() && f.leaseIsUnknown() {
 		after = append(after, f.Until(f.LeaseSince, f.LeaseDuration()))
 	}
-	after = append(after, f.SettlesIn(), f.MirrorMayReturn(), f.OwnersDue.Sub(f.Now))
+	after = append(after, f.leaseReview(), f.SettlesIn(), f.MirrorMayReturn(), f.OwnersDue.Sub(f.Now))
 	if f.Unguarded.Message != "" {
 		after = append(after, spec.GuardReview)
 	}
@@ -65,6 +65,18 @@ func (f *Facts) podRequeueDelays() []time.Duration {
 		}
 	}
 	return after
+}
+
+// leaseReview returns the delay after which to check whether the agent of the holder renews the Lease; 0 if it does.
+// Renewals trigger no pass. A Lease that has not changed for half of its duration does.
+func (f *Facts) leaseReview() time.Duration {
+	switch {
+	case f.NotRenewed() != nil:
+		return f.LeaseDuration() / 3
+	case f.isUnchangedFor(f.LeaseDuration() / 2):
+		return f.Until(f.LeaseSince, f.EndsAfter())
+	}
+	return 0
 }
 
 // MirrorMayReturn returns for how long the mirror of a missing static pod may still

@@ -83,3 +83,6 @@ func (w *World) LeaseDuration() time.Duration {
 // leaseIsUnknown reports whether the Lease does not show which pod it started last: it is missing, or was
 // recreated.
 func (w *World) leaseIsUnknown() bool { return w.LeaseEpoch() == 0 }
+
+// EndsAfter returns the time without a renewal after which the agent of the holder ends the program.
+func (w *World) EndsAfter() time.Duration { return w.LeaseDuration() * 2 / 3 }

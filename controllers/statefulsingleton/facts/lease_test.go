@@ -1,12 +1,14 @@
 package facts_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 )
@@ -100,4 +102,38 @@ func TestS50AnUnknownLease(t *testing.T) {
 func older(m *fixture.MemberFixture) *fixture.MemberFixture {
 	m.Pod.Annotations[v1.AnnotationSingletonUID] = "uid-of-an-earlier-object"
 	return m
+}
+
+func TestNotRenewed(t *testing.T) {
+	world := func(unchanged time.Duration, members ...*fixture.MemberFixture) *facts.World {
+		return fixture.LeasedBy(fixture.WorldOf(fixture.HeldByLease(), members...), "a", 1, unchanged, "")
+	}
+	restarted := func() *fixture.MemberFixture { return fixture.Leased("a").StartedFor(time.Second).Restarted(1) }
+	const third = 5 * time.Second
+	for name, row := range map[string]struct {
+		w     *facts.World
+		want  bool
+		again time.Duration
+	}{
+		"a Lease that is renewed":                     {world(7*time.Second, fixture.Leased("a")), false, 0},
+		"a renewal that is late":                      {world(8*time.Second, fixture.Leased("a")), false, 2 * time.Second},
+		"no renewal until the agent ends the program": {world(10*time.Second, fixture.Leased("a")), true, third},
+		"a Lease that has expired":                    {world(time.Minute, fixture.Leased("a")), true, third},
+		"a container that the agent has ended":        {world(10*time.Second, restarted().LastExit(fencing.ExitFenced)), true, third},
+		"a container whose program has ended":         {world(10*time.Second, restarted()), false, 0},
+		"a pod that is being deleted":                 {world(10*time.Second, fixture.Leased("a").Deleted()), false, 0},
+		"a pod on an unreachable node":                {world(10*time.Second, fixture.Leased("a").OnNode(fixture.Unresponsive)), false, 0},
+		"another pod":                                 {world(10*time.Second, fixture.Leased("b")), false, 0},
+		"a Lease without a holder":                    {fixture.LeasedBy(fixture.WorldOf(fixture.HeldByLease(), fixture.Leased("a")), "", 1, time.Minute, ""), false, 0},
+		"a Lease that this process has not seen":      {fixture.WorldWith(world(0, fixture.Leased("a")), func(w *facts.World) { w.LeaseSince = time.Time{} }), false, 0},
+		"a Lease that cannot be read":                 {fixture.WorldWith(world(time.Minute, fixture.Leased("a")), func(w *facts.World) { w.LeaseProblem.Message = "forbidden" }), false, 0},
+	} {
+		f := facts.Derive(row.w)
+		if got := f.NotRenewed(); (got != nil) != row.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if row.again > 0 && !slices.Contains(f.RequeueDelays(), row.again) {
+			t.Errorf("%s: the next pass is after %v, want %s", name, f.RequeueDelays(), row.again)
+		}
+	}
 }

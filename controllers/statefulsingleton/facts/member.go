@@ -243,10 +243,14 @@ func (m *Member) CrashLooped() bool {
 // isInBackOff reports whether the kubelet pauses before it restarts the program, which has ended by itself.
 func (m *Member) isInBackOff() bool {
 	return slices.ContainsFunc(m.programStatuses(), func(s *corev1.ContainerStatus) bool {
-		last := s.LastTerminationState.Terminated
-		wasFenced := last != nil && last.ExitCode == fencing.ExitFenced
-		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && !wasFenced
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && !endedByAgent(s)
 	})
+}
+
+// endedByAgent reports whether the agent ended the container the last time, because it could not renew the Lease.
+func endedByAgent(s *corev1.ContainerStatus) bool {
+	last := s.LastTerminationState.Terminated
+	return last != nil && last.ExitCode == fencing.ExitFenced
 }
 
 // isStuck reports whether a container of the program does not start.

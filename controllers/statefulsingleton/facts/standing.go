@@ -150,6 +150,33 @@ func (w *World) LeaseExpired() bool {
 	return w.Since(w.LeaseSince) >= w.LeaseDuration()
 }
 
+// NotRenewed returns the pod that the Lease names and whose agent cannot renew it: it has ended the program, or is
+// about to, or has not started it. It returns nil if there is none. While a container restarts after another end,
+// nothing renews the Lease. On a Node that is not Ready, the Node is the cause.
+func (f *Facts) NotRenewed() *Member {
+	if !f.isUnchangedFor(f.EndsAfter()) {
+		return nil
+	}
+	i := slices.IndexFunc(f.Pods, func(m *Member) bool {
+		if !m.HoldsLease || !m.Lives() || !m.Node.Ready {
+			return false
+		}
+		return f.hasRunFor(m, f.EndsAfter()) || slices.ContainsFunc(m.programStatuses(), endedByAgent)
+	})
+	if i < 0 {
+		return nil
+	}
+	return f.Pods[i]
+}
+
+// isUnchangedFor reports whether the Lease has a holder and has not changed for that long.
+func (w *World) isUnchangedFor(d time.Duration) bool {
+	if w.LeaseProblem.Message != "" || w.leaseHolder() == "" || w.LeaseSince.IsZero() {
+		return false
+	}
+	return w.Since(w.LeaseSince) >= d
+}
+
 // NeedsGrant reports whether the pod cannot start its program before it gets a grant.
 func (w *World) NeedsGrant(m *Member) bool {
 	if m.Leased { // the Lease may name it meanwhile

@@ -11,10 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/pass"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
 // recorded records the writes, and makes none.
@@ -61,5 +63,27 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("result %v, error %v, writes %v", result, err, hand.steps)
 			}
 		})
+	}
+}
+
+// TestReconcileUndecoded checks that an order in a spec that could not be decoded when the object
+// was created does not take effect after the correction.
+func TestReconcileUndecoded(t *testing.T) {
+	created := &fixture.Singleton("db").StatefulSingleton
+	created.Generation, created.Status.ObservedGeneration = 1, -1
+	created.Spec = v1.StatefulSingletonSpec{Problem: "spec.maxTransitionTime: not a number"}
+	hand := &recorded{}
+	read := &observe.Reader{Cache: fixture.Only(), Live: fixture.Only(created), Guard: observe.NewGuard(nil, "", nil), Now: func() time.Time { return fixture.Noon }}
+	if _, err := pass.New(read, hand, events.NewFakeRecorder(10)).Reconcile(context.Background(), reconcile.Request{NamespacedName: fixture.Key}); err != nil || len(hand.steps) != 1 {
+		t.Fatalf("error %v, writes %v", err, hand.steps)
+	}
+	corrected := hand.steps[0][0][0].Object.(*v1.StatefulSingleton)
+	if corrected.Status.ObservedGeneration != 1 {
+		t.Errorf("tools that wait for the object do not see that it is Stalled: %v", corrected.Status)
+	}
+	corrected.Spec = fixture.Singleton("db").Spec
+	corrected.Spec.Release, corrected.Generation = &v1.ReleaseOrder{ID: "a"}, 2
+	if (spec.ReleaseOrder{Object: corrected}).IsOrdered() {
+		t.Error("an order that the object was created with takes effect")
 	}
 }

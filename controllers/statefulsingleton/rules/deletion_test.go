@@ -88,6 +88,7 @@ func TestDecideRelease(t *testing.T) {
 		{"S47 an ignored release does not start all pods", fixture.WorldOf(fixture.Released(4, 3, fixture.StatusOfOrder("a", v1.OrderIgnored)).Goes(), fixture.Granted("a", 1), fixture.Waiting("b")), nil},
 		{"S47 a release that the object was created with does not start all pods before the first pass", fixture.WorldOf(fixture.Released(3, -1).Goes(), fixture.Granted("a", 1), fixture.Waiting("b")), nil},
 		{"S47 a release that is waiting in the status of a backup does not start all pods", fixture.WorldOf(fixture.Released(1, 9, fixture.StatusOfOrder("a", v1.OrderWaiting)).Goes(), fixture.Granted("a", 1), fixture.Waiting("b")), nil},
+		{"S47 a release of an object whose spec was not decoded before does not start all pods", fixture.WorldOf(fixture.Released(3, 1).Decoded().Goes(), fixture.Granted("a", 1), fixture.Waiting("b")), nil},
 		{"S46 a release with an invalid id is ignored", fixture.WorldOf(fixture.Released(3, 2).Goes().With(func(s *v1.StatefulSingleton) { s.Spec.Release.ID = "No ID" }), fixture.Granted("a", 1), fixture.Waiting("b")), nil},
 	})
 }

@@ -39,10 +39,18 @@ func (r ReleaseOrder) result(id string) v1.OrderResult {
 	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool {
 		return x.ID == id && x.Result == v1.OrderIgnored
 	})
-	if ignored || order.IsNew(r.Object.Generation, s.ObservedGeneration) {
+	if ignored || r.isNew() {
 		return v1.OrderIgnored
 	}
 	return v1.OrderWaiting
+}
+
+// isNew reports whether the object may have been created with its order. An object whose spec could
+// not be decoded has an observed generation, but its orders are not recorded. It has no phase until
+// its spec is decoded for the first time.
+func (r ReleaseOrder) isNew() bool {
+	s := &r.Object.Status
+	return s.Phase == "" || order.IsNew(r.Object.Generation, s.ObservedGeneration)
 }
 
 // Orders returns the orders for the status, newest first.

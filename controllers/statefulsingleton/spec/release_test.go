@@ -27,6 +27,7 @@ func TestOrdersInTheStatus(t *testing.T) {
 		{"S46 a release that is Waiting keeps its time", fixture.Released(3, 3, fixture.StatusOfOrder("a", v1.OrderWaiting)), []string{"a Waiting"}},
 		{"S46 a release is Started with the deletion", fixture.Released(4, 3, fixture.StatusOfOrder("a", v1.OrderWaiting)).Goes(), []string{"a Started at once"}},
 		{"S47 a release that the object was created with is Ignored", fixture.Released(1, -1), []string{"a Ignored at once"}},
+		{"S47 a release that the object has when its spec is decoded for the first time is Ignored", fixture.Released(2, 1).Decoded(), []string{"a Ignored at once"}},
 		{"S47 a release that is Ignored stays Ignored", fixture.Released(5, 4, fixture.StatusOfOrder("b", v1.OrderIgnored), fixture.StatusOfOrder("a", v1.OrderIgnored)), []string{"a Ignored", "b Ignored"}},
 		{"S46 a release that is Waiting is removed with the field", fixture.Released(5, 4, fixture.StatusOfOrder("b", v1.OrderWaiting)).With(func(s *v1.StatefulSingleton) { s.Spec.Release = nil }), nil},
 	} {

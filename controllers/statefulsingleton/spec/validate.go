@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/unread"
 )
@@ -174,7 +173,7 @@ func releaseWarnings(s *v1.StatefulSingleton) []string {
 	if o == nil || s.DeletionTimestamp != nil {
 		return nil
 	}
-	if order.IsNew(s.Generation, s.Status.ObservedGeneration) {
+	if (ReleaseOrder{Object: s}).isNew() {
 		return []string{fmt.Sprintf(
 			"spec.release.id: order %s is ignored, because the object is created with it; to release the pods, set another id after the creation",
 			o.ID,

@@ -231,7 +231,7 @@ func Degraded(f *facts.Facts) metav1.Condition {
 // troubles are the checks for problems, most severe first. Each returns the reason and
 // message of condition Degraded; an empty Notice if it finds no problem.
 var troubles = []func(*facts.Facts) engine.Notice{
-	notServed, notFenced, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
+	notServed, notFenced, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, leaseNotRenewed, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 // notServed reports an object that manages no pods.
