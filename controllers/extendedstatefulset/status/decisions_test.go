@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/status"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 )
 
 // TestV25DecisionsAreWrittenWithTheNextStatus tests V25: events cause no status write. The next one has
@@ -68,5 +69,35 @@ func TestV25DecisionsAreWrittenWithTheNextStatus(t *testing.T) {
 			t.Errorf("the next write changes the decisions to %v", writes.Last.Status.Decisions)
 		}
 		r.Reader = &observe.Reader{} // a new process of the operator
+	}
+}
+
+// TestAFieldThatIsNotStoredCausesNoFurtherWrites tests that the status is not written in each pass if the CRD is
+// older than the operator.
+func TestAFieldThatIsNotStoredCausesNoFurtherWrites(t *testing.T) {
+	sent, writes := events.NewFakeRecorder(10), &simtest.StatusWriter[*v1alpha1.ExtendedStatefulSet]{Prune: func(set *v1alpha1.ExtendedStatefulSet) {
+		set.Status.ReadyReplicas, set.Status.Selector = 0, ""
+	}}
+	r := &status.Reporter{Events: sent, Reader: &observe.Reader{}, Runner: writes}
+	scene := fixture.Of(fixture.Plain()).Has(1, children.Span{Start: 0, Replicas: 3})
+	set := scene.W.Set
+	for i, step := range []struct {
+		after func()
+		tries int
+	}{
+		{func() {}, 1},
+		{func() {}, 1},
+		{func() { set.Status.Replicas = 7 }, 2},
+		{func() {}, 2},
+		{func() { scene.W.Now = scene.W.Now.Add(unstored.RetryAfter) }, 3},
+		{func() {}, 3},
+	} {
+		step.after()
+		f, p := fixture.Decided(scene.W)
+		r.Report(context.Background(), f, p, nil)
+		if writes.Tries != step.tries {
+			t.Fatalf("after pass %d there are %d writes, want %d", i, writes.Tries, step.tries)
+		}
+		set.Status = *writes.Last.Status.DeepCopy()
 	}
 }

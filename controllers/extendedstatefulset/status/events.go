@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 )
 
 // Reporter reports the results of passes.
@@ -31,6 +32,8 @@ type Reporter struct {
 	Reader *observe.Reader
 	Runner action.Writer
 	Events events.EventRecorder
+	// unstored has the fields of the status that the API server does not store.
+	unstored unstored.Memory
 }
 
 // Report writes events, metrics and one status patch, and returns the outcome of the pass.
@@ -82,12 +85,18 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	Announce(news, f)
 	steps := StatusPatch(f, p, slices.Concat(earlier.Of(f.Set.UID), news.Decisions())...)
 	gauge(key, f.Record)
+	if len(steps) == 0 || r.isStored(f, p) {
+		return true, nil
+	}
 	outcomes := r.Runner.Run(ctx, key, steps)
 	if len(outcomes) == 0 {
 		return true, nil
 	}
 	err := outcomes[0].Err
 	if err == nil {
+		if answer, ok := outcomes[0].Answer.(*v1alpha1.ExtendedStatefulSet); ok {
+			r.unstored.Learn(&outcomes[0].Object.(*v1alpha1.ExtendedStatefulSet).Status, &answer.Status, f.Now)
+		}
 		earlier.Clear()
 		for _, step := range StepsOf(&f.Set.Status, f.Record) {
 			upgradesTotal.WithLabelValues(step.label).Inc()
@@ -98,6 +107,12 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// isStored reports whether the status is stored, apart from the fields that the API server does not store.
+func (r *Reporter) isStored(f *facts.Facts, p *rules.Plan) bool {
+	status := Summarize(f, p)
+	return r.unstored.Same(&f.Set.Status, &status, f.Now)
 }
 
 // StatusPatch returns the patch of a status that differs, with new decisions; nil if it does not differ.

@@ -152,7 +152,11 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 		answer, err := r.do(ctx, key, a)
 		outcomes = append(outcomes, Outcome{Action: a, Answer: answer, Err: err})
 		if err != nil {
-			r.noteNotSent(key, chain[:i], chain[i+1:], err)
+			done := chain[:i]
+			if answer != nil { // it was made, and Verify returned the error
+				done = chain[:i+1]
+			}
+			r.noteNotSent(key, done, chain[i+1:], err)
 			return outcomes
 		}
 		level := 0

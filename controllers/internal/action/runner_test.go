@@ -338,6 +338,15 @@ func TestACommandIsNotSentAfterAFailedWrite(t *testing.T) {
 	if len(board.notSent) != 0 {
 		t.Errorf("without a record, not sent is %q", board.notSent)
 	}
+	if err := d.Live.Get(context.Background(), client.ObjectKeyFromObject(record.Object), record.From); err != nil {
+		t.Fatal(err)
+	}
+	record.Object = record.From.DeepCopyObject().(client.Object)
+	record.Verify = func(metav1.Object) error { return errors.New("a field is not stored") }
+	d.run(Step{{record, command}}) // other fields were recorded
+	if len(board.sent) != 0 || len(board.notSent) != 1 || !strings.HasPrefix(board.notSent[0], "seed: patch status of pod a") {
+		t.Errorf("after a record with a missing field, sent is %q, not sent %q", board.sent, board.notSent)
+	}
 }
 
 // meanwhile runs another write right before each of the first status patches.

@@ -15,8 +15,10 @@ type StatusWriter[O client.Object] struct {
 	Err error
 	// Tries is the number of writes, including those that failed.
 	Tries int
-	// Last is the object of the last successful write.
+	// Last is the object of the last successful write, as it is stored.
 	Last O
+	// Prune, if set, removes fields from each written object, as an API server with an older CRD does.
+	Prune func(O)
 }
 
 // Run executes the first action, which must be a write of a status.
@@ -26,8 +28,13 @@ func (s *StatusWriter[O]) Run(_ context.Context, _ types.NamespacedName, steps a
 	}
 	a := steps[0][0][0]
 	s.Tries++
-	if s.Err == nil {
-		s.Last = a.Object.(O)
+	answer := a.Object.(O)
+	if s.Prune != nil {
+		answer = answer.DeepCopyObject().(O)
+		s.Prune(answer)
 	}
-	return []action.Outcome{{Action: a, Answer: a.Object, Err: s.Err}}
+	if s.Err == nil {
+		s.Last = answer
+	}
+	return []action.Outcome{{Action: a, Answer: answer, Err: s.Err}}
 }

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
@@ -70,5 +71,35 @@ func TestV25DecisionsAreWrittenWithTheNextStatus(t *testing.T) {
 			t.Errorf("the next write changes the decisions from %v to %v", got, writes.Last.Status.Decisions)
 		}
 		r.Reader = &observe.Reader{} // a new process of the operator
+	}
+}
+
+// TestAFieldThatIsNotStoredCausesNoFurtherWrites tests that the status is not written in each pass if the CRD is
+// older than the operator.
+func TestAFieldThatIsNotStoredCausesNoFurtherWrites(t *testing.T) {
+	sent, writes := &heard{}, &simtest.StatusWriter[*v1alpha1.ReplicatedStatefulSet]{Prune: func(set *v1alpha1.ReplicatedStatefulSet) {
+		set.Status.AvailableReplicas, set.Status.Members.Ready = 0, nil
+	}}
+	r := &status.Reporter{Events: sent, Reader: &observe.Reader{}, Runner: writes}
+	w := fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Primary().Sequence("9"), fixture.Pod(1).Secondary().Sequence("9"))
+	for i, step := range []struct {
+		after func()
+		tries int
+	}{
+		{func() {}, 1},
+		{func() {}, 1},
+		{func() { w.Set.Status.Selector = "edited" }, 2},
+		{func() {}, 2},
+		{func() { w.Now = w.Now.Add(unstored.RetryAfter) }, 3},
+		{func() {}, 3},
+	} {
+		step.after()
+		p := rules.Decide(w)
+		p.Steps = nil // the status is written by passes without other writes
+		r.Report(context.Background(), &p, nil)
+		if writes.Tries != step.tries {
+			t.Fatalf("after pass %d there are %d writes, want %d", i, writes.Tries, step.tries)
+		}
+		w.Set.Status = *writes.Last.Status.DeepCopy()
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -21,6 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/rules"
@@ -33,6 +33,8 @@ type Reporter struct {
 	Reader *observe.Reader
 	Runner action.Writer
 	Events events.EventRecorder
+	// unstored has the fields of the status that the API server does not store.
+	unstored unstored.Memory
 }
 
 // Report writes events, metrics, and one status patch for users. It returns the outcome of the
@@ -93,7 +95,7 @@ func (r *Reporter) writeStatus(ctx context.Context, p *rules.Plan) error {
 	w := p.On.World
 	key, status := client.ObjectKeyFromObject(w.Set), Summarize(p)
 	SetGauges(key, &status)
-	if apiequality.Semantic.DeepEqual(w.Set.Status, status) {
+	if r.unstored.Same(&w.Set.Status, &status, w.Now) {
 		return nil
 	}
 	// The decisions of earlier passes, and those that this write shows. The latter are sent after it.
@@ -105,6 +107,9 @@ func (r *Reporter) writeStatus(ctx context.Context, p *rules.Plan) error {
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.Set, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
+			if answer, ok := o.Answer.(*v1alpha1.ReplicatedStatefulSet); ok {
+				r.unstored.Learn(&set.Status, &answer.Status, w.Now)
+			}
 			earlier.Clear()
 			count(&w.Set.Status, &status)
 			news.Send(r.Events)

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
@@ -75,5 +76,37 @@ func TestV25DecisionsAreWrittenWithTheNextStatus(t *testing.T) {
 			t.Errorf("the next write changes the decisions to %v", writes.Last.Status.Decisions)
 		}
 		r.Reader = &observe.Reader{Now: r.Reader.Now} // a new process of the operator
+	}
+}
+
+// TestAFieldThatIsNotStoredCausesNoFurtherWrites tests that the status is not written in each pass if the CRD is
+// older than the operator.
+func TestAFieldThatIsNotStoredCausesNoFurtherWrites(t *testing.T) {
+	var sent eventLog
+	writes := &simtest.StatusWriter[*v1alpha1.StatefulCluster]{Prune: func(set *v1alpha1.StatefulCluster) {
+		set.Status.AvailableReplicas, set.Status.UpdateRevision = 0, ""
+	}}
+	r := &status.Reporter{Events: &sent, Reader: &observe.Reader{Now: func() time.Time { return fixture.Noon }}, Runner: writes}
+	w := fixture.Seen(fixture.Set("db"), fixture.A(), fixture.B(), fixture.C())
+	for i, step := range []struct {
+		after func()
+		tries int
+	}{
+		{func() {}, 1},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 1},
+		{func() { w.Set.Status.Selector = "edited" }, 2},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 2},
+		{func() { w.Now = w.Now.Add(unstored.RetryAfter) }, 3},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 3},
+	} {
+		step.after()
+		w.Now = w.Now.Add(time.Minute)
+		f := facts.Derive(w)
+		p := rules.Decide(f)
+		r.Report(context.Background(), f, &p, nil)
+		if writes.Tries != step.tries {
+			t.Fatalf("after pass %d there are %d writes, want %d", i, writes.Tries, step.tries)
+		}
+		w.Set.Status = *writes.Last.Status.DeepCopy()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster/rules"
@@ -35,6 +36,8 @@ type Reporter struct {
 	Reader *observe.Reader
 	Runner action.Writer
 	Events events.EventRecorder
+	// unstored has the fields of the status that the API server does not store.
+	unstored unstored.Memory
 }
 
 // Report reports the pass to users, with events, metrics and at most one status patch. It returns
@@ -76,7 +79,7 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	for _, o := range done.effective(action.PatchStatus) {
 		base = o.Answer.(*v1alpha1.StatefulCluster)
 	}
-	if apiequality.Semantic.DeepEqual(base.Status, status) {
+	if r.unstored.Same(&base.Status, &status, f.Now) {
 		return 0, nil
 	}
 	memory := r.Reader.Of(f.Set)
@@ -101,6 +104,9 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 		}
 		if o.Err != nil {
 			return 0, client.IgnoreNotFound(o.Err)
+		}
+		if answer, ok := o.Answer.(*v1alpha1.StatefulCluster); ok {
+			r.unstored.Learn(&set.Status, &answer.Status, f.Now)
 		}
 		memory.Decisions.Clear()
 		news.Send(r.Events)

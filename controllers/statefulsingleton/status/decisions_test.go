@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
@@ -67,5 +69,35 @@ func TestV25DecisionsAreWrittenWithTheNextStatus(t *testing.T) {
 			t.Errorf("the next write changes the decisions from %v to %v", got, writes.Last.Status.Decisions)
 		}
 		r.Reader = &observe.Reader{} // a new process of the operator
+	}
+}
+
+// TestAFieldThatIsNotStoredCausesNoFurtherWrites tests that the status is not written in each pass if the CRD is
+// older than the operator. Each write would change status.statusTimestamp, and so cause the next pass.
+func TestAFieldThatIsNotStoredCausesNoFurtherWrites(t *testing.T) {
+	sent, writes := events.NewFakeRecorder(10), &simtest.StatusWriter[*v1.StatefulSingleton]{Prune: func(object *v1.StatefulSingleton) {
+		object.Status.ActivePod, object.Status.Message = "", ""
+	}}
+	r := &status.Reporter{Events: sent, Reader: &observe.Reader{}, Runner: writes}
+	w := fixture.WorldOf(fixture.Held(), fixture.Granted("a", 1))
+	for i, step := range []struct {
+		after func()
+		tries int
+	}{
+		{func() {}, 1},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 1},
+		{func() { w.Object.Status.Phase = "edited" }, 2},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 2},
+		{func() { w.Now = w.Now.Add(unstored.RetryAfter) }, 3},
+		{func() { w.Now = w.Now.Add(time.Minute) }, 3},
+	} {
+		step.after()
+		f := facts.Derive(w)
+		p := rules.Decide(f)
+		r.Report(context.Background(), fixture.Key, f, &p, nil)
+		if writes.Tries != step.tries {
+			t.Fatalf("after pass %d there are %d writes, want %d", i, writes.Tries, step.tries)
+		}
+		w.Object.Status = *writes.Last.Status.DeepCopy()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/rules"
@@ -31,6 +31,8 @@ type Reporter struct {
 	Reader *observe.Reader
 	Runner action.Writer
 	Events events.EventRecorder
+	// unstored has the fields of the status that the API server does not store.
+	unstored unstored.Memory
 }
 
 // Report publishes the result of a pass: events, metrics, and one status patch. It returns
@@ -109,7 +111,7 @@ func (r *Reporter) afterDeletion(ctx context.Context, key types.NamespacedName, 
 func (r *Reporter) writeStatus(ctx context.Context, key types.NamespacedName, f *facts.Facts) error {
 	status := Summarize(f)
 	gauge(key, f, meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable))
-	if apiequality.Semantic.DeepEqual(f.Object.Status, status) {
+	if r.unstored.Same(&f.Object.Status, &status, f.Now) {
 		return nil
 	}
 	now := metav1.NewTime(f.Now)
@@ -124,6 +126,9 @@ func (r *Reporter) writeStatus(ctx context.Context, key types.NamespacedName, f 
 		{Verb: action.PatchStatus, Object: object, From: f.Object, Rebase: true, Reason: "Observed"}}}}) {
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
+			if answer, ok := o.Answer.(*v1.StatefulSingleton); ok {
+				r.unstored.Learn(&object.Status, &answer.Status, f.Now)
+			}
 			earlier.Clear()
 			measure(f, &status)
 			news.Send(r.Events)
