@@ -16,9 +16,10 @@ import (
 // matters: each one uses the facts that earlier ones set.
 func Derive(w *World) *Facts {
 	f := &Facts{World: w}
-	for _, m := range w.Members {
-		copied := *m
-		f.Members = append(f.Members, &copied)
+	copies := make([]Member, len(w.Members))
+	for i, m := range w.Members {
+		copies[i] = *m
+		f.Members = append(f.Members, &copies[i])
 	}
 	f.setPodFacts()
 	f.Observed = f.observe()
@@ -41,8 +42,9 @@ func Derive(w *World) *Facts {
 func (f *Facts) observe() *record.Observed {
 	o := &record.Observed{Set: f.Set, Now: f.Now, Watch: f.Watch, Invalid: f.Invalid != "", Wanted: f.Wanted(), WantedPrimaries: f.WantedPrimaries(),
 		Leases: f.leases()}
-	for _, m := range f.Members {
-		o.Members = append(o.Members, m.observed())
+	o.Members = make([]record.ObservedMember, len(f.Members))
+	for i, m := range f.Members {
+		o.Members[i] = m.observed()
 	}
 	return o
 }
@@ -60,9 +62,9 @@ func (f *Facts) setPodFacts() {
 
 // setStates sets the commands and states.
 func (f *Facts) setStates() {
-	for _, m := range f.Members {
+	for i, m := range f.Members {
 		m.Command = record.CommandOf(f.Record.Commands, m.Pod.UID)
-		m.State = f.StateOf(m, m.Command)
+		m.State = f.Observed.StateOf(&f.Observed.Members[i], m.Command)
 	}
 }
 

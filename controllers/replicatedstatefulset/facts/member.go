@@ -127,7 +127,10 @@ func (m *Member) isHere(r podexec.Result) bool {
 // responses are outdated.
 func (m *Member) ChangedAt() (last time.Time) {
 	for name := range m.Results {
-		if r, ok := m.Result(name); ok && !spec.Asks(name) && r.Ended.After(last) {
+		if spec.Asks(name) {
+			continue
+		}
+		if r, ok := m.Result(name); ok && r.Ended.After(last) {
 			last = r.Ended
 		}
 	}

@@ -91,6 +91,9 @@ type World struct {
 	LossOf types.UID
 	// LossPod is the name of that pod. The name may belong to a replacement pod now.
 	LossPod string
+	// LossProven is true if the member in that pod was stopped when another member was known to have all
+	// of its data. It stays true after the pod was recreated.
+	LossProven bool
 	// StatefulSince is when this process first saw the current generation of the StatefulSet.
 	StatefulSince time.Time
 	// RefusedDryRun is the last dry run of a create that the API server refused.

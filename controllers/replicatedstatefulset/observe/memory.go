@@ -32,8 +32,9 @@ func (r *Reader) Recall(w *facts.World) {
 		remembered.requested, remembered.requestedAt = requested, w.Now
 	}
 	w.RequestedAt = remembered.requestedAt
+	remembered.noteProvenStop(w)
 	remembered.noteLoss(w)
-	w.LossAt, w.LossOf, w.LossPod = remembered.lossAt, remembered.lossOf, remembered.lossPod
+	w.LossAt, w.LossOf, w.LossPod, w.LossProven = remembered.lossAt, remembered.lossOf, remembered.lossPod, remembered.lossProven
 	remembered.noteStateful(w)
 	w.StatefulSince, w.RefusedDryRun = remembered.statefulSince, remembered.trial
 	before := remembered.Pods
@@ -63,7 +64,25 @@ func (k *Remembered) noteStateful(w *facts.World) {
 	}
 }
 
-// noteLoss remembers when the last grant was removed, and from which pod.
+// noteProvenStop remembers the last stop that was made when another member was known to have all data.
+// Its result is dropped with the pod, which may be recreated before the next primary is started.
+func (k *Remembered) noteProvenStop(w *facts.World) {
+	for _, m := range w.Members {
+		r, ok := m.Results[v1alpha1.CommandStop]
+		isProven := ok && r.Proven && r.Outcome == podexec.Succeeded
+		if isProven && r.Ended.After(k.provenStop.Ended) {
+			k.provenStop = r
+		}
+	}
+}
+
+// endsGrant reports whether a stop is in the container of a grant, and ended after the grant was given.
+func endsGrant(r *podexec.Result, g *v1alpha1.Grant) bool {
+	return r.UID == g.UID && r.ContainerID == g.ContainerID && r.Ended.After(g.Since.Time)
+}
+
+// noteLoss remembers when the last grant was removed, from which pod, and whether a proven stop was the
+// cause.
 func (k *Remembered) noteLoss(w *facts.World) {
 	lost := slices.DeleteFunc(
 		slices.Clone(k.grants),
@@ -76,9 +95,9 @@ func (k *Remembered) noteLoss(w *facts.World) {
 	switch len(lost) {
 	case 0:
 	case 1:
-		k.lossOf, k.lossPod = lost[0].UID, lost[0].Pod
+		k.lossOf, k.lossPod, k.lossProven = lost[0].UID, lost[0].Pod, endsGrant(&k.provenStop, &lost[0])
 	default:
-		k.lossOf, k.lossPod = "", "" // unknown which of them had the newest data
+		k.lossOf, k.lossPod, k.lossProven = "", "", false // unknown which of them had the newest data
 	}
 }
 
@@ -136,7 +155,7 @@ func (s *Seen) Look(m *facts.Member, recorded []v1alpha1.Unanswered, now time.Ti
 	}
 	m.AskedAt, m.UnansweredOnRecord = s.askedAt, s.unansweredOnRecord
 	m.ResizeRefused = s.Resize
-	m.Touched, m.Said, m.Tries, m.Missed = s.touched, maps.Clone(s.Said), maps.Clone(s.Tries), s.missed
+	m.Touched, m.Said, m.Tries, m.Missed = s.touched, s.Said, s.Tries, s.missed
 }
 
 // resetForContainer resets the unanswered queries when the container changes, and restores those
@@ -161,7 +180,7 @@ func (s *Seen) noteNoAnswer(m *facts.Member, r podexec.Result) {
 			s.askedAt = r.Began
 		}
 	}
-	s.Tries[r.Name]++
+	s.Tries = with(s.Tries, r.Name, s.Tries[r.Name]+1)
 	m.UnknownResults = append(m.UnknownResults, r)
 }
 
@@ -170,11 +189,19 @@ func (s *Seen) noteAnswer(r podexec.Result) {
 	if r.Name == v1alpha1.CommandStatus {
 		s.missed, s.askedAt, s.unansweredOnRecord = 0, time.Time{}, false
 	}
-	s.Said[r.Name] = r
-	s.Tries[r.Name]++
+	s.Said = with(s.Said, r.Name, r)
+	tries := s.Tries[r.Name] + 1
 	if _, number := record.SequenceOf(r); number || r.Name != v1alpha1.CommandSequence {
-		s.Tries[r.Name] = 0
+		tries = 0
 	}
+	s.Tries = with(s.Tries, r.Name, tries)
+}
+
+// with returns a copy of a map with another value of a key. Members of earlier passes share the map.
+func with[V any](values map[string]V, key string, value V) map[string]V {
+	values = maps.Clone(values)
+	values[key] = value
+	return values
 }
 
 // LearnResize remembers a write in place that the API server refused, or accepted and changed.

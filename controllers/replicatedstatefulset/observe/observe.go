@@ -133,7 +133,7 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKeyFromObject(w.Set)
+	key, nodes := client.ObjectKeyFromObject(w.Set), nodesRead{}
 	for i := range pods {
 		pod := &pods[i]
 		ordinal, ok := spec.OrdinalOf(w.Set, pod.Name)
@@ -141,7 +141,6 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 			Pod:        pod,
 			Ordinal:    ordinal,
 			CommandsIn: pod.Annotations[v1alpha1.AnnotationContainer],
-			Results:    map[string]podexec.Result{},
 		}
 		if !ok || !isMember(w, m) {
 			noteMislabeled(w, pod)
@@ -152,16 +151,39 @@ func (r *Reader) readMembers(ctx context.Context, w *facts.World, from engine.Vi
 		}
 		busy, results := r.Board.Of(key, pod.UID)
 		m.Busy, m.EvictionAt = busy, r.Book.RequestedAt(pod.UID)
+		m.Results = make(map[string]podexec.Result, len(results))
 		for _, result := range results {
 			m.Results[result.Name] = notBegun(m, result)
 		}
-		if m.Node, err = r.ReadNode(ctx, w, m, from); err != nil {
+		if m.Node, err = nodes.read(ctx, r, w, m, from); err != nil {
 			return err
 		}
 		w.Members = append(w.Members, m)
 	}
 	slices.SortFunc(w.Members, func(a, b *facts.Member) int { return a.Ordinal - b.Ordinal })
 	return nil
+}
+
+// nodesRead are the facts of the Nodes that a pass has read.
+type nodesRead map[nodeRead]nodestate.Facts
+
+// nodeRead is a Node, and whether its absence may have consequences for the pod for which it was read.
+type nodeRead struct {
+	name     string
+	isStored bool
+}
+
+// read reads the facts of a member's Node once for all members.
+func (n nodesRead) read(ctx context.Context, r *Reader, w *facts.World, m *facts.Member, from engine.View) (nodestate.Facts, error) {
+	key := nodeRead{m.Pod.Spec.NodeName, w.IsStored(m)}
+	if known, isKnown := n[key]; isKnown {
+		return known, nil
+	}
+	node, err := r.ReadNode(ctx, w, m, from)
+	if err == nil {
+		n[key] = node
+	}
+	return node, err
 }
 
 // ReadNode reads the relevant facts of a member's Node. A Node that is missing in the cache is read
@@ -188,7 +210,7 @@ func isMember(w *facts.World, m *facts.Member) bool {
 	if m.Ordinal >= spec.MaxReplicas {
 		return false
 	}
-	if owner := metav1.GetControllerOf(m.Pod); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(m.Pod); owner != nil {
 		return owned.IsStatefulSet(owner, spec.StatefulSetName(w.Set))
 	}
 	return true
@@ -288,7 +310,7 @@ func dropForeign(w *facts.World) {
 // IsMadeByAnother reports whether a pod has a controller that is neither this StatefulSet nor a
 // former one of the same name.
 func IsMadeByAnother(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
-	if metav1.GetControllerOf(pod) == nil || facts.Controls(set, pod) {
+	if metav1.GetControllerOfNoCopy(pod) == nil || facts.Controls(set, pod) {
 		return false
 	}
 	return !pod.CreationTimestamp.Before(&set.CreationTimestamp)

@@ -83,6 +83,8 @@ type Remembered struct {
 	lossAt                  time.Time        // World.LossAt
 	lossOf                  types.UID        // World.LossOf
 	lossPod                 string           // World.LossPod
+	lossProven              bool             // World.LossProven
+	provenStop              podexec.Result   // the last stop of a member whose data another member was known to have
 	statefulGeneration      int64            // of the StatefulSet
 	statefulSince           time.Time        // when this process first saw statefulGeneration
 	trial                   facts.RefusedDryRun

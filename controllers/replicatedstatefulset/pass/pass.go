@@ -37,6 +37,10 @@ type Reconciler struct {
 	tracker *consistency.Tracker
 	// reporter reports the result of a pass.
 	reporter *status.Reporter
+
+	// DecidesLive makes all passes decide only on live objects. It is for simulations, whose cache is never stale: a
+	// decision on the cache would be the same.
+	DecidesLive bool
 }
 
 // New returns a Reconciler whose writes are made by the runner.
@@ -64,7 +68,9 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *rules.
 		// A plan that only sends queries needs no live read, unless the decision depends on data
 		// that the cache does not have: LooksLive, and whether the namespace of a deleted object is
 		// being deleted too, which no watch event announces.
-		Recheck: func(p *rules.Plan) bool { return !p.AsksOnly() || p.LooksLive || p.On.Deleting() },
+		Recheck: func(p *rules.Plan) bool {
+			return !r.DecidesLive && (!p.AsksOnly() || p.LooksLive || p.On.Deleting())
+		},
 		Size:    func(p *rules.Plan) (int, any) { return len(p.On.Members), &p.On.Set.Spec.Pod },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
@@ -80,6 +86,9 @@ func reportUnread(ctx context.Context, runner action.Writer, set *v1alpha1.Repli
 
 // consider reads the world of a set and decides.
 func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*rules.Plan, error) {
+	if r.DecidesLive {
+		from = engine.View{Reader: r.reader.Live, Live: true}
+	}
 	w, err := r.reader.Observe(ctx, set, from)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,9 @@ func (r *Record) noteOrders(o *Observed) {
 	if o.Invalid || o.deleting() {
 		return
 	}
-	isNew := order.IsNew(o.Set.Generation, o.Set.Status.ObservedGeneration)
+	// A set whose spec could not be decoded has an observed generation, but its orders are not recorded. It has no phase
+	// until its spec is decoded for the first time.
+	isNew := o.Set.Status.Phase == v1alpha1.PhaseNone || order.IsNew(o.Set.Generation, o.Set.Status.ObservedGeneration)
 	for _, name := range spec.OrderNames {
 		now := spec.OrderIn(&o.Set.Spec, name)
 		r.Orders = r.Orders.withoutWithdrawn(name, now)

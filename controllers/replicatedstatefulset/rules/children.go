@@ -43,21 +43,18 @@ func keepService(f *facts.Facts, p *Plan, want *corev1.Service) {
 	if !f.Ours(have) {
 		return
 	}
-	next := have.DeepCopy()
-	next.Labels = spec.Merged(have.Labels, want.Labels)
-	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
-	next.Spec.Ports = owned.Ports(have.Spec.Ports, want.Spec.Ports)
-	patchChild(f, p, false, action.Action{
+	patchChild(f, p, owned.IsReleased(have), action.Action{
 		Verb:      action.Patch,
-		Object:    next,
+		Object:    owned.Service(have, want),
 		From:      have,
 		Unchanged: true,
 		Reason:    facts.ReasonChild,
 	})
 }
 
-// patchChild patches a child that differs from the wanted one. Unless the spec has changed, it
-// waits for MendPause after the last patch, because another client may revert each patch.
+// patchChild patches a child that differs from the wanted one. Unless the spec has changed, or the
+// last patch was the first of two, it waits for MendPause after the last patch, because another client
+// may revert each patch.
 func patchChild(f *facts.Facts, p *Plan, changed bool, a action.Action) {
 	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
 		return
@@ -71,7 +68,8 @@ func patchChild(f *facts.Facts, p *Plan, changed bool, a action.Action) {
 
 // KeepStatefulSet creates and repairs the StatefulSet. It writes a new template if the template
 // hash differs, which recreates the pods, or if another client changed the template. Fields that
-// the API server added stay.
+// the API server added stay. scale sets the replicas, and the API server allows no change of the other
+// fields.
 func KeepStatefulSet(f *facts.Facts, p *Plan) {
 	have := f.Stateful
 	if have == nil {
@@ -92,6 +90,8 @@ func KeepStatefulSet(f *facts.Facts, p *Plan) {
 	next.Labels = spec.Merged(have.Labels, want.Labels)
 	keepRecordOfConfig(next, carries.Record)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
+	next.Spec.Ordinals = want.Spec.Ordinals // with another start, the StatefulSet controller deletes members
+	next.Spec.MinReadySeconds, next.Spec.RevisionHistoryLimit = want.Spec.MinReadySeconds, want.Spec.RevisionHistoryLimit
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retentionMeanwhile(f.World)
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := facts.NeedsNewPods(have, want)

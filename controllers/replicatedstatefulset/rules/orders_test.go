@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	observed = fixture.With(func(w *facts.World) { w.Set.Status.ObservedGeneration = 2 })
+	observed = fixture.With(func(w *facts.World) { w.Set.Status.ObservedGeneration, w.Set.Status.Phase = 2, v1alpha1.PhaseRunning })
 	paused2  = fixture.With(func(w *facts.World) { w.Set.Spec.Paused = true })
 )
 

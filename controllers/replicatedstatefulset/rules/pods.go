@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"maps"
-
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -20,13 +18,13 @@ func restoreLabels(f *facts.Facts, p *Plan) {
 	if !f.ManagesChildren() {
 		return
 	}
+	own := spec.OwnLabels(f.Set)
 	for _, m := range f.Members {
-		labels := spec.Merged(m.Pod.Labels, spec.OwnLabels(f.Set))
-		if maps.Equal(labels, m.Pod.Labels) {
+		if hasLabels(m, own) {
 			continue
 		}
 		pod := m.Pod.DeepCopy()
-		pod.Labels = labels
+		pod.Labels = spec.Merged(m.Pod.Labels, own)
 		patchChild(f, p, false, action.Action{
 			Verb:   action.Patch,
 			Object: pod,
@@ -35,6 +33,16 @@ func restoreLabels(f *facts.Facts, p *Plan) {
 			Detail: "its labels",
 		})
 	}
+}
+
+// hasLabels reports whether the pod of a member has all these labels.
+func hasLabels(m *facts.Member, labels map[string]string) bool {
+	for label, value := range labels {
+		if have, exists := m.Pod.Labels[label]; !exists || have != value {
+			return false
+		}
+	}
+	return true
 }
 
 // updateRoleLabels updates the role labels of the pods.
@@ -114,14 +122,12 @@ func shouldStepDown(f *facts.Facts, m *facts.Member) bool {
 // sends clients to a primary is bound to the version that was read: if the operator freezes, it can
 // arrive late, after the member was demoted.
 func label(m *facts.Member, active, role string) action.Chain {
-	pod := m.Pod.DeepCopy()
-	pod.Labels = spec.Merged(
-		pod.Labels,
-		map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role},
-	)
-	if maps.Equal(pod.Labels, m.Pod.Labels) {
+	labels := map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role}
+	if hasLabels(m, labels) {
 		return nil
 	}
+	pod := m.Pod.DeepCopy()
+	pod.Labels = spec.Merged(pod.Labels, labels)
 	return action.Chain{{
 		Verb:      action.Patch,
 		Object:    pod,

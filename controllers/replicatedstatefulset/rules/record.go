@@ -5,9 +5,11 @@ import (
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/unstored"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/record"
 )
@@ -56,7 +58,8 @@ func sameGrants(a, b []v1alpha1.Grant) bool {
 	})
 }
 
-// store returns the patch that writes a record into the status, bound to the version that was read.
+// store returns the patch that writes a record into the status, bound to the version that was read. No later
+// action of its chain runs if the API server does not store the parts on which decisions depend.
 func store(w *facts.World, r record.Record, reason, detail string) action.Action {
 	set := w.Set.DeepCopy()
 	r.Into(&set.Status)
@@ -66,5 +69,18 @@ func store(w *facts.World, r record.Record, reason, detail string) action.Action
 		From:   w.Set,
 		Reason: reason,
 		Detail: detail,
+		Verify: func(answer metav1.Object) error {
+			stored, is := answer.(*v1alpha1.ReplicatedStatefulSet)
+			if !is {
+				return nil
+			}
+			return unstored.Verify(decisive(&set.Status), decisive(&stored.Status))
+		},
 	}
+}
+
+// decisive returns the parts of a status that are stored before any decision uses them.
+func decisive(s *v1alpha1.ReplicatedStatefulSetStatus) *v1alpha1.ReplicatedStatefulSetStatus {
+	return &v1alpha1.ReplicatedStatefulSetStatus{Epoch: s.Epoch, Grants: s.Grants, Commands: s.Commands,
+		Maintenance: s.Maintenance, Memberships: s.Memberships, Orders: s.Orders, Agent: s.Agent}
 }

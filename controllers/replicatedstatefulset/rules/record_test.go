@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,4 +95,37 @@ func recorded(a action.Action) string {
 		return agent.Image
 	}
 	return "none"
+}
+
+// TestARecordMustBeStored tests that no command is sent if the API server does not store a part of the record on
+// which decisions depend, because the CRD is older than the operator.
+func TestARecordMustBeStored(t *testing.T) {
+	p := rules.Decide(fixture.WorldOf(fixture.SetOf(2, 1), fixture.Pod(0).Idle().Sequence("9"), fixture.Pod(1).Idle().Sequence("9")))
+	var chain action.Chain
+	for _, c := range slices.Concat(p.Steps...) {
+		if c[len(c)-1].Verb == action.Exec && c[len(c)-1].Command.Name == v1alpha1.CommandSeed {
+			chain = c
+		}
+	}
+	if len(chain) < 2 || chain[0].Verb != action.PatchStatus || chain[0].Verify == nil {
+		t.Fatalf("the plan is %q", fixture.Gist(&p))
+	}
+	for _, row := range []struct {
+		name  string
+		prune func(*v1alpha1.ReplicatedStatefulSetStatus)
+		want  string
+	}{
+		{"all is stored", func(*v1alpha1.ReplicatedStatefulSetStatus) {}, ""},
+		{"a field that no decision depends on", func(s *v1alpha1.ReplicatedStatefulSetStatus) { s.Sequences, s.Selector = nil, "" }, ""},
+		{"the grants", func(s *v1alpha1.ReplicatedStatefulSetStatus) { s.Grants = nil }, "status.grants"},
+		{"a field of a grant", func(s *v1alpha1.ReplicatedStatefulSetStatus) { s.Grants[0].Epoch = 0 }, "status.grants[].epoch"},
+		{"a field of a command", func(s *v1alpha1.ReplicatedStatefulSetStatus) { s.Commands[0].ContainerID = "" }, "status.commands[].containerID"},
+	} {
+		stored := chain[0].Object.DeepCopyObject().(*v1alpha1.ReplicatedStatefulSet)
+		row.prune(&stored.Status)
+		err := chain[0].Verify(stored)
+		if (err != nil) != (row.want != "") || (err != nil && !strings.Contains(err.Error(), "did not store "+row.want+":")) {
+			t.Errorf("%s: the error is %v, want %q", row.name, err, row.want)
+		}
+	}
 }

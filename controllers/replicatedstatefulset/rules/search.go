@@ -271,7 +271,7 @@ func isStartingSince(m *facts.Member, then time.Time) bool {
 // noteNotCompared records that the copy of the last primary may be newer than that of the promoted
 // secondary.
 func (p *Plan) noteNotCompared(f *facts.Facts, promoted *facts.Member) {
-	if !p.writesRecord || f.Record.Epoch == 0 {
+	if !p.writesRecord || f.Record.Epoch == 0 || f.LossProven {
 		return
 	}
 	old := f.ByUID(f.LossOf)

@@ -148,6 +148,8 @@ func TestW12ACopyThatWasNotComparedIsTold(t *testing.T) {
 		{"the pod of the former primary was recreated", fixture.WorldOf(fixture.SetOf(3, 1), third, fixture.Pod(0).Pending(), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), fixture.Lost(15*time.Second), lastWas,
 			fixture.With(func(w *facts.World) { w.LossOf = "gone" })), told},
 		{"the role was handed over", fixture.WorldOf(fixture.SetOf(3, 1), third, fixture.Pod(0).Changed("stop", 12*time.Second).Idle(), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), provenStop, fixture.Lost(11*time.Second)), ""},
+		{"the role was handed over, and the pod of the former primary was recreated before the promotion", fixture.WorldOf(fixture.SetOf(3, 1), third, fixture.Pod(0).Pending(), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), fixture.Lost(11*time.Second), lastWas,
+			fixture.With(func(w *facts.World) { w.LossOf, w.LossProven = "gone", true })), ""},
 		{"the former primary was demoted and compared", fixture.WorldOf(fixture.SetOf(3, 1), third, fixture.Pod(0).Secondary().Sequence("9"), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), fixture.Lost(15*time.Second)), ""},
 		{"the first primary of the set", fixture.WorldOf(fixture.SetOf(3, 1), fixture.Pod(0).Pending(), fixture.Pod(1).Secondary().Sequence("9"), fixture.Pod(2).Secondary().Sequence("8"), fixture.Lost(15*time.Minute)), ""},
 		{"the promoted primary still runs", fixture.WorldOf(fixture.SetOf(2, 1), fixture.With(func(w *facts.World) { w.Set.Status.Epoch = 4 }), fixture.Pod(0).Secondary(), fixture.Pod(1).Primary(), toldBefore), told},

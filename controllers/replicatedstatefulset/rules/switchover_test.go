@@ -6,6 +6,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 )
 
@@ -52,6 +53,10 @@ func TestDecideOrders(t *testing.T) {
 		{"RS-103 an order that was added before the first observation is ignored", fixture.WorldOf(fixture.SetOf(3, 1), asked(), at(1), at(2), fixture.InSpec(to, "rss-db-1", "a"), generation(2, -1)),
 			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-103 an order that waited in a restored object is ignored", fixture.WorldOf(fixture.SetOf(3, 1), asked(), at(1), at(2), fixture.SwitchingTo("rss-db-1", v1alpha1.OrderWaiting), generation(1, 9)),
+			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
+		{"RS-103 an order of an object whose first spec could not be decoded is ignored after the correction", fixture.WorldOf(fixture.SetOf(3, 1), asked(), at(1), at(2), fixture.InSpec(to, "rss-db-1", "a"), fixture.With(func(w *facts.World) {
+			w.Set.Generation, w.Set.Status.ObservedGeneration, w.Set.Status.Phase = 2, 1, v1alpha1.PhaseNone
+		})),
 			[]string{"learned: 1 was not promoted: spec.switchoverTo already had order a when the object was created. To carry it out, give the order a new id"}},
 		{"RS-103 an ignored order stays ignored when the object changes", fixture.WorldOf(fixture.SetOf(3, 1), asked(), at(1), at(2), fixture.SwitchingTo("rss-db-1", v1alpha1.OrderIgnored)), nil},
 		{"RS-102 an order with an invalid id is ignored", fixture.WorldOf(fixture.SetOf(3, 1), asked(), at(1), at(2), fixture.InSpec(to, "rss-db-1", "No ID")), nil},

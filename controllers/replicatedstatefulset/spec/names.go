@@ -29,7 +29,7 @@ func MemberName(set *v1alpha1.ReplicatedStatefulSet, ordinal int) string {
 func OrdinalOf(set *v1alpha1.ReplicatedStatefulSet, pod string) (int, bool) {
 	digits, ok := strings.CutPrefix(pod, StatefulSetName(set)+"-")
 	ordinal, err := strconv.Atoi(digits)
-	if !ok || err != nil || ordinal < 0 || MemberName(set, ordinal) != pod {
+	if !ok || err != nil || ordinal < 0 || strconv.Itoa(ordinal) != digits {
 		return 0, false
 	}
 	return ordinal, true
