@@ -53,6 +53,7 @@ const (
 	CreateVersion = plan.CreateVersion
 	DeleteVersion = plan.DeleteVersion
 	RunJob        = plan.RunJob
+	Approve       = plan.Approve
 )
 
 // kinds are the simulations, by kind.
@@ -83,6 +84,8 @@ type Request struct {
 	Delete bool
 	// Drain is the name of a Node to drain.
 	Drain string
+	// Approved assumes each approval that the change waits for.
+	Approved bool
 }
 
 // Make reads the live objects and returns the plan of a change. It writes nothing to the cluster.
@@ -95,7 +98,7 @@ func Make(ctx context.Context, c client.Reader, r Request, now time.Time) (*Plan
 	if err != nil {
 		return nil, err
 	}
-	return plan.Make(plan.Input{Kind: kind, Key: r.Key, Live: live, Change: change(kind, r), Now: now})
+	return plan.Make(plan.Input{Kind: kind, Key: r.Key, Live: live, Change: change(kind, r), Approved: r.Approved, Now: now})
 }
 
 // change returns the change that a request describes.

@@ -3,29 +3,40 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	stcv1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	estsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	extendedfixture "github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	replicatedfixture "github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	clusterfixture "github.com/stateful-operator/stateful-operator/controllers/statefulcluster/fixture"
+	singletonfixture "github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/fixture"
 )
 
 // many is the max number of members for which plans are measured.
 const many = 100
 
-// atRest returns a cluster in which an object has come to rest.
-func atRest(tb testing.TB, kind string, object client.Object) *simulation.Cluster {
+// atRest returns a cluster in which an object has come to rest, and others that the cluster has from the beginning.
+func atRest(tb testing.TB, kind string, object client.Object, others ...client.Object) *simulation.Cluster {
 	tb.Helper()
 	c := simulation.New(clusterfixture.Noon)
 	for i := range 4 {
 		kubelet.Turn(c, fmt.Sprintf("n%d", i+1), true)
+	}
+	for _, other := range others {
+		c.Put(other)
 	}
 	object.SetUID("")
 	c.Put(object)
@@ -77,6 +88,27 @@ func TestMake(t *testing.T) {
 	}
 }
 
+func TestMakeAssumesApprovals(t *testing.T) {
+	set := extendedfixture.FakeSet(2)
+	set.Spec.Approval = estsv1alpha1.ApprovalManual
+	c := atRest(t, "ExtendedStatefulSet", set.DeepCopy())
+	after := edited(t, c, set, func(s *estsv1alpha1.ExtendedStatefulSet) {
+		s.Spec.Template.Spec.Template.Spec.Containers[0].Image = "db:2"
+	})
+	request := Request{Kind: "ExtendedStatefulSet", Key: client.ObjectKeyFromObject(after), Put: []client.Object{after}}
+	waits, err := Make(context.Background(), c, request, c.Now)
+	if err != nil || waits.State == Complete || waits.Reason != estsv1alpha1.ReasonWaitingForApproval {
+		t.Errorf("%v, %+v", err, waits)
+	}
+	request.Approved = true
+	approved, err := Make(context.Background(), c, request, c.Now)
+	isApproval := func(s Step) bool { return s.Action == Approve }
+	at := slices.IndexFunc(approved.Steps, isApproval)
+	if err != nil || approved.State != Complete || at != len(waits.Steps) || len(approved.Steps) <= at+1 {
+		t.Errorf("%v, %+v", err, approved)
+	}
+}
+
 func BenchmarkPlan(b *testing.B) {
 	b.Run("StatefulCluster", func(b *testing.B) {
 		c := atRest(b, "StatefulCluster", cluster(many))
@@ -88,6 +120,39 @@ func BenchmarkPlan(b *testing.B) {
 		after := edited(b, c, replicated(many), func(s *rssv1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = "db:2" })
 		measure(b, c, "ReplicatedStatefulSet", after)
 	})
+	b.Run("ExtendedStatefulSet", func(b *testing.B) {
+		c := atRest(b, "ExtendedStatefulSet", extended(many))
+		after := edited(b, c, extended(many), func(s *estsv1alpha1.ExtendedStatefulSet) {
+			s.Spec.Template.Spec.Template.Spec.Containers[0].Image = "db:2"
+		})
+		measure(b, c, "ExtendedStatefulSet", after)
+	})
+	b.Run("StatefulSingleton", func(b *testing.B) {
+		c := atRest(b, "StatefulSingleton", singleton(), deployment(many))
+		after := edited(b, c, deployment(many), func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "shop:2" })
+		measure(b, c, "StatefulSingleton", after)
+	})
+}
+
+// extended returns a set whose pods are recreated in order.
+func extended(replicas int32) *estsv1alpha1.ExtendedStatefulSet {
+	set := extendedfixture.FakeSet(replicas)
+	set.Spec.Template.Spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+	return set
+}
+
+// singleton returns an object that selects the pods of a Deployment.
+func singleton() *ssnv1.StatefulSingleton {
+	return &ssnv1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "shop"},
+		Spec: ssnv1.StatefulSingletonSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, Containers: []string{"app"}}}
+}
+
+func deployment(replicas int32) *appsv1.Deployment {
+	pod := singletonfixture.Pod(singletonfixture.Container("app").WithCommand("serve"))
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "shop"}, Spec: appsv1.DeploymentSpec{
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}, Spec: pod.Spec},
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}}}
 }
 
 func measure(b *testing.B, c *simulation.Cluster, kind string, after client.Object) {

@@ -148,11 +148,18 @@ func react(o *simulate.Operator) bool {
 // settle lets all act in turn until nothing moves and no operator requeues its key within
 // patience. Operators act only when something queues their key.
 func (s *stage) settle(patience time.Duration) {
+	busy := 0
 	for range 3000 {
 		if s.react() {
+			// Two operators overwrite the status of each other until both remember for a minute
+			// why a pod does not start.
+			if busy++; busy > 100 {
+				s.tick(time.Second)
+			}
 			s.tick(10 * time.Millisecond)
 			continue
 		}
+		busy = 0
 		if s.moveOne() {
 			s.Check(s.t)
 			s.tick(100 * time.Millisecond)

@@ -17,8 +17,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/pass"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/workloads"
 )
 
 // Simulation is a process of the operator in a simulated cluster, together with the controllers of Kubernetes.
@@ -33,7 +35,7 @@ type Simulation struct {
 
 	reconciler *pass.Reconciler
 	tracker    *consistency.Tracker
-	revisions  revisions
+	sets       *workloads.Controller
 	probes     *application
 	// refusals are the reasons why pods were refused, by name.
 	refusals map[string]string
@@ -45,7 +47,8 @@ type Simulation struct {
 
 // Start starts an operator for the object of that key.
 func Start(c *simulation.Cluster, key types.NamespacedName) *Simulation {
-	s := &Simulation{Cluster: c, Key: key, revisions: revisionsIn(c), refusals: map[string]string{}}
+	s := &Simulation{Cluster: c, Key: key, sets: workloads.New(c), refusals: map[string]string{}}
+	s.sets.Create, s.sets.IsDenied, s.sets.ObservesFirst = s.create, s.isRefused, true
 	s.probes = startApplication(s)
 	c.Send = s.probes.send
 	s.Restart()
@@ -101,7 +104,11 @@ func (s *Simulation) Pass() simulation.Passed {
 		s.Restart()
 		return simulation.Passed{Acted: true}
 	}
-	return simulation.Passed{Acted: s.acted, Wait: result.RequeueAfter, Err: err}
+	wait := result.RequeueAfter
+	for _, set := range s.statefulSets() {
+		wait = report.Sooner(wait, s.sets.Wait(set))
+	}
+	return simulation.Passed{Acted: s.acted, Wait: wait, Err: err}
 }
 
 // Moves returns the next steps of the controllers of Kubernetes, the operator's pod webhook, the scheduler
@@ -109,9 +116,9 @@ func (s *Simulation) Pass() simulation.Passed {
 func (s *Simulation) Moves() (moves []func()) {
 	s.probes.elect()
 	for _, set := range s.statefulSets() {
-		moves = append(moves, s.statefulSetMoves(set)...)
+		moves = append(moves, simulation.Steps(s.sets.Moves(set))...)
 	}
-	moves = append(moves, s.garbage()...)
+	moves = append(moves, simulation.Steps(simulation.Collector{IsRead: s.isRead}.Moves(s.Cluster))...)
 	moves = append(moves, s.jobMoves()...)
 	return append(moves, kubelet.Moves(s.Cluster)...)
 }

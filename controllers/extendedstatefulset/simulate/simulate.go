@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,7 +24,10 @@ import (
 // Kind implements simulation.Kind for ExtendedStatefulSets.
 type Kind struct{}
 
-var _ simulation.Kind = Kind{}
+var (
+	_ simulation.Kind     = Kind{}
+	_ simulation.Approver = Kind{}
+)
 
 // New returns an empty ExtendedStatefulSet.
 func (Kind) New() client.Object { return &v1alpha1.ExtendedStatefulSet{} }
@@ -61,6 +65,22 @@ func (Kind) Owns(object client.Object, pod *corev1.Pod) bool {
 	}
 	_, _, ok := children.ParseChild(object.GetName(), childOf(pod))
 	return ok
+}
+
+// Approve approves the revision whose good canaries wait for approval.
+func (Kind) Approve(object client.Object) string {
+	set, ok := object.(*v1alpha1.ExtendedStatefulSet)
+	if !ok || !isWaitingForApproval(set) || set.Spec.ApprovedRevision == set.Status.UpdateRevision {
+		return ""
+	}
+	set.Spec.ApprovedRevision = set.Status.UpdateRevision
+	return set.Spec.ApprovedRevision
+}
+
+func isWaitingForApproval(set *v1alpha1.ExtendedStatefulSet) bool {
+	return slices.ContainsFunc(set.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonWaitingForApproval
+	})
 }
 
 // Role returns "active" for a pod whose probes succeed, or without probes for a pod that the active Service

@@ -143,6 +143,8 @@ func makeReal(obj client.Object) {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		obj.Labels[appsv1.ControllerRevisionHashLabelKey] = real + obj.Labels[appsv1.ControllerRevisionHashLabelKey]
+	case *appsv1.ControllerRevision:
+		obj.Name = real + obj.Name
 	case *appsv1.StatefulSet:
 		obj.Status.CurrentRevision, obj.Status.UpdateRevision = real+obj.Status.CurrentRevision, real+obj.Status.UpdateRevision
 	}

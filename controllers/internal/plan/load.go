@@ -54,7 +54,36 @@ func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.
 			}
 		}
 	}
+	if err := l.addVolumes(ctx, c); err != nil {
+		return l, err
+	}
 	return withNode(l), nil
+}
+
+// addVolumes adds the PersistentVolumes of the claims. A volume can belong to a Node or a zone.
+func (l *Loaded) addVolumes(ctx context.Context, c client.Reader) error {
+	bound := map[string]bool{}
+	for _, object := range l.Objects {
+		if claim, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim && claim.Spec.VolumeName != "" {
+			bound[claim.Spec.VolumeName] = true
+		}
+	}
+	if len(bound) == 0 {
+		return nil
+	}
+	var all corev1.PersistentVolumeList
+	switch err := c.List(ctx, &all); {
+	case apierrors.IsForbidden(err):
+		l.Unread = append(l.Unread, fmt.Sprintf("PersistentVolume cannot be read, and the plan assumes that each node can mount them: %v", err))
+	case err != nil:
+		return fmt.Errorf("list PersistentVolume: %w", err)
+	}
+	for i := range all.Items {
+		if pv := &all.Items[i]; bound[pv.Name] {
+			l.Objects = append(l.Objects, pv)
+		}
+	}
+	return nil
 }
 
 // withNode adds the Nodes of the pods, and another one, if no Node can be read. Any pod can be bound to them.

@@ -29,6 +29,8 @@ type Input struct {
 	Live Loaded
 	// Change is the change.
 	Change Change
+	// Approved assumes each approval that the change waits for.
+	Approved bool
 	// Now is the present time.
 	Now time.Time
 }
@@ -128,7 +130,11 @@ func Make(in Input) (*Plan, error) {
 	if operator == nil {
 		start()
 	}
-	settled := simulation.Run(c, with(operator, in.Change.moves(c)), Patience)
+	operator = with(operator, in.Change.moves(c))
+	settled := simulation.Run(c, operator, Patience)
+	for in.Approved && r.approve() {
+		settled = simulation.Run(c, operator, Patience)
+	}
 	p.Steps = r.end()
 	p.Summary = r.summary(p.Steps, began)
 	state, reason, message := stateOf(r.present(), settled)

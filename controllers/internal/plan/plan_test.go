@@ -11,10 +11,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
@@ -36,7 +39,7 @@ func (toy) New() client.Object { return &appsv1.StatefulSet{} }
 func (toy) Reads(key types.NamespacedName) []simulation.Listing {
 	within := []client.ListOption{client.InNamespace(key.Namespace)}
 	return []simulation.Listing{{List: &corev1.PodList{}, Options: within}, {List: &policyv1.PodDisruptionBudgetList{}, Options: within},
-		{List: &corev1.NodeList{}}}
+		{List: &corev1.PersistentVolumeClaimList{}, Options: within}, {List: &corev1.NodeList{}}}
 }
 
 func (toy) Start(c *simulation.Cluster, key types.NamespacedName) simulation.Operator {
@@ -240,6 +243,61 @@ func TestStepsThatHappenAnyway(t *testing.T) {
 	}
 }
 
+// TestAPodOfALocalVolumeWaitsForItsNode has a pod whose volume is on the Node that is drained.
+func TestAPodOfALocalVolumeWaitsForItsNode(t *testing.T) {
+	set := shop("db:1", 1)
+	set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "data"}}
+	claim.Spec.VolumeName = "pv"
+	begun := live(t, set, claim)
+	local := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+	node := ""
+	for _, object := range begun.Objects {
+		switch o := object.(type) {
+		case *corev1.Pod:
+			node = o.Spec.NodeName
+		case *corev1.Node:
+			o.Annotations, o.Labels = nil, map[string]string{corev1.LabelHostname: o.Name}
+		}
+	}
+	local.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+	for _, row := range []struct {
+		name    string
+		volumes []client.Object
+		ready   int
+	}{{"a local volume", []client.Object{local}, 0}, {"an unknown volume", nil, 1}} {
+		of := begun
+		of.Objects = append(slices.Clone(begun.Objects), row.volumes...)
+		p := planOf(t, of, Drain(node))
+		if last := p.Steps[len(p.Steps)-1]; last.Ready != row.ready || p.Summary.PodsRecreated != 1 {
+			t.Errorf("%s: %+v", row.name, p)
+		}
+	}
+}
+
+// TestVolumesAreLoaded checks that only the volumes of claims are loaded.
+func TestVolumesAreLoaded(t *testing.T) {
+	c := simulation.New(noon)
+	c.Put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
+	c.Put(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "data"}}
+	claim.Spec.VolumeName = "pv"
+	c.Put(claim)
+	l := Loaded{Objects: []client.Object{claim}}
+	if err := l.addVolumes(context.Background(), c); err != nil || len(l.Objects) != 2 || l.Objects[1].GetName() != "pv" {
+		t.Errorf("%v, %v", err, l.Objects)
+	}
+	l = Loaded{Objects: []client.Object{claim}}
+	forbidden := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return apierrors.NewForbidden(corev1.Resource("persistentvolumes"), "", nil)
+	}})
+	if err := l.addVolumes(context.Background(), forbidden); err != nil || len(l.Unread) != 1 {
+		t.Errorf("%v, %v", err, l.Unread)
+	}
+}
+
 func TestADrainEvictsWhatBudgetsAllow(t *testing.T) {
 	budget := func(min int) *policyv1.PodDisruptionBudget {
 		least := intstr.FromInt32(int32(min))
@@ -249,6 +307,15 @@ func TestADrainEvictsWhatBudgetsAllow(t *testing.T) {
 	p := planOf(t, live(t, shop("db:1", 4), budget(3)), Drain("n1"))
 	if p.Summary.PodsRecreated != 2 || p.Summary.MinReady != 3 || len(p.Blocked) > 0 {
 		t.Errorf("one at a time: %+v\n%s", p, lines(p.Steps))
+	}
+	if !p.Steps[0].EvictionsBlocked {
+		t.Error("evictions are not blocked while a pod is recreated that the budget requires")
+	}
+	if p := planOf(t, live(t, shop("db:1", 4), budget(2)), Put(shop("db:2", 4))); slices.ContainsFunc(p.Steps, func(s Step) bool { return s.EvictionsBlocked }) {
+		t.Error("evictions are blocked although the budget allows one more")
+	}
+	if p := planOf(t, live(t, shop("db:1", 4), budget(4)), Put(shop("db:2", 4))); p.Steps[0].EvictionsBlocked {
+		t.Error("evictions are blocked by the change, which were blocked before")
 	}
 	p = planOf(t, live(t, shop("db:1", 4), budget(4)), Drain("n1"))
 	if len(p.Steps) > 0 || len(p.Blocked) != 2 || !strings.Contains(p.Blocked[0], "budget shop allows no disruption") {

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/eviction"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
@@ -36,6 +38,8 @@ type recorder struct {
 	steps    []Step
 	leaders  map[string]string // pods with a leading role, and that role
 	minReady int
+	blocked  bool          // budgets allowed no eviction at the beginning
+	pods     []*corev1.Pod // the members while a change is recorded
 }
 
 // before is the state at the beginning of a recording.
@@ -49,6 +53,7 @@ func (r *recorder) begin() before {
 	r.object()
 	r.steps, r.leaders = nil, r.leading()
 	r.minReady = r.ready()
+	r.blocked = r.blocks()
 	return before{pods: len(r.members()), claims: r.claims()}
 }
 
@@ -73,6 +78,8 @@ func (r *recorder) follow(next func(*action.Action, client.Object, client.Object
 
 // record adds the steps that a change of one object begins or ends.
 func (r *recorder) record(act *action.Action, was, is client.Object) {
+	r.pods = r.members()
+	defer func() { r.pods = nil }()
 	switch obj := either(was, is).(type) {
 	case *corev1.Pod:
 		if owner := r.object(); owner == nil || !r.kind.Owns(owner, obj) {
@@ -92,6 +99,39 @@ func (r *recorder) record(act *action.Action, was, is client.Object) {
 		}
 	}
 	r.handovers(act)
+	if n := len(r.steps); n > 0 && !r.blocked && changesEvictions(either(was, is)) && r.blocks() {
+		r.steps[n-1].EvictionsBlocked = true
+	}
+}
+
+// changesEvictions reports whether a change of an object can change which evictions are allowed.
+func changesEvictions(object client.Object) bool {
+	switch object.(type) {
+	case *corev1.Pod, *policyv1.PodDisruptionBudget:
+		return true
+	}
+	return false
+}
+
+// blocks reports whether budgets allow no eviction of any Ready pod of the object.
+func (r *recorder) blocks() bool { return eviction.Blocked(r.cluster, r.members()) }
+
+// approve makes the approval that the object waits for. It reports whether there is one.
+func (r *recorder) approve() bool {
+	approver, canWait := r.kind.(simulation.Approver)
+	object := r.present()
+	if !canWait || object == nil {
+		return false
+	}
+	object = objects.Clone(object)
+	approved := approver.Approve(object)
+	if approved == "" {
+		return false
+	}
+	r.add(nil, Step{Action: Approve, Name: approved})
+	object.SetGeneration(object.GetGeneration() + 1)
+	r.cluster.Put(object)
+	return true
 }
 
 // either returns the present state of an object, or its last one.
@@ -178,8 +218,8 @@ func (r *recorder) deletion(name string) *Step {
 // becameReady sets the number of Ready pods at the end of the step of a pod.
 func (r *recorder) becameReady(name string) {
 	for i := len(r.steps) - 1; i >= 0; i-- {
-		if r.steps[i].Name == name {
-			r.steps[i].Ready = r.ready()
+		if step := &r.steps[i]; step.Name == name && step.Action != Handover {
+			step.Ready = r.ready()
 			return
 		}
 	}
@@ -284,8 +324,8 @@ func (r *recorder) present() client.Object {
 // members returns the pods of the object.
 func (r *recorder) members() (pods []*corev1.Pod) {
 	object := r.object()
-	if object == nil {
-		return nil
+	if object == nil || r.pods != nil {
+		return r.pods
 	}
 	for _, obj := range r.cluster.All {
 		if pod, isPod := obj.(*corev1.Pod); isPod && r.kind.Owns(object, pod) {

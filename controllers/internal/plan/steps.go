@@ -26,6 +26,8 @@ const (
 	DeleteVersion Action = "DeleteVersion"
 	// RunJob starts a Job.
 	RunJob Action = "RunJob"
+	// Approve is an approval by a person. Plans contain it if approvals are assumed.
+	Approve Action = "Approve"
 )
 
 // Step is one step of a plan.
@@ -48,6 +50,9 @@ type Step struct {
 	Reason string `json:"reason,omitempty"`
 	// Ready is the number of Ready pods of the object when the step ends.
 	Ready int `json:"ready"`
+	// EvictionsBlocked is true if, after the step begins and before the next one, there is a time when budgets allow
+	// no eviction of any Ready pod of the object. It is false if they also allowed none before the change.
+	EvictionsBlocked bool `json:"evictionsBlocked,omitempty"`
 
 	at   time.Time
 	gone bool // a deleted pod does not exist any more

@@ -272,7 +272,7 @@ func (c *Cluster) do(a action.Action) (client.Object, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case apiequality.Semantic.DeepEqual(have, next):
+	case next == have, a.Verb != action.PatchStatus && apiequality.Semantic.DeepEqual(have, next):
 		return objects.Clone(have), nil
 	case len(have.GetFinalizers()) > 0 && len(next.GetFinalizers()) == 0 && c.mayGo(next):
 		c.Remove(next)

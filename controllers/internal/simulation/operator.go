@@ -23,6 +23,13 @@ type Kind interface {
 	Role(object client.Object, pod *corev1.Pod) string
 }
 
+// Approver is a Kind whose objects can wait for an approval.
+type Approver interface {
+	// Approve changes the spec of an object to approve what it waits for. It returns the name of what it approves, or
+	// "" if the object waits for no approval.
+	Approve(object client.Object) string
+}
+
 // Listing is an empty list of a type, with the options that select its objects.
 type Listing struct {
 	List    client.ObjectList

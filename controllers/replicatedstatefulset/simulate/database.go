@@ -46,7 +46,7 @@ type Database struct {
 
 	s       *Simulation
 	disks   map[string]*Disk
-	results map[types.UID]map[string]podexec.Result
+	results map[types.UID][]podexec.Result
 }
 
 // Command is a command in progress.
@@ -80,7 +80,7 @@ const (
 
 func newDatabase(s *Simulation) *Database {
 	return &Database{s: s, Containers: map[string]*Container{}, disks: map[string]*Disk{}, Running: map[types.UID]*Command{},
-		results: map[types.UID]map[string]podexec.Result{}, Fails: map[string]int{}, Hangs: map[string]bool{}, Idles: map[string]bool{}, Members: map[string]bool{}}
+		results: map[types.UID][]podexec.Result{}, Fails: map[string]int{}, Hangs: map[string]bool{}, Idles: map[string]bool{}, Members: map[string]bool{}}
 }
 
 // forget clears the Board as a restart of the operator does. Sent commands go on; others are never
@@ -95,16 +95,15 @@ func (db *Database) forget() {
 			db.act(c.target, c.Command)
 		})
 	}
-	db.Running, db.results = map[types.UID]*Command{}, map[types.UID]map[string]podexec.Result{}
+	db.Running, db.results = map[types.UID]*Command{}, map[types.UID][]podexec.Result{}
 }
 
-// Of returns the command that runs in a pod, and the results of earlier ones.
+// Of returns the command that runs in a pod, and the results of earlier ones, which must not be modified.
 func (db *Database) Of(_ types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result) {
-	results := slices.Collect(maps.Values(db.results[pod]))
 	if c := db.Running[pod]; c != nil {
-		return &c.Command, results
+		return &c.Command, db.results[pod]
 	}
-	return nil, results
+	return nil, db.results[pod]
 }
 
 // Keep does nothing, because the results of deleted pods need little memory.
@@ -228,12 +227,10 @@ func (db *Database) finish(c *Command, how End, r *podexec.Result) {
 	}
 }
 
-// store stores a result.
+// store stores a result. Of has returned the former slice.
 func (db *Database) store(r podexec.Result) {
-	if db.results[r.UID] == nil {
-		db.results[r.UID] = map[string]podexec.Result{}
-	}
-	db.results[r.UID][r.Name] = r
+	others := slices.DeleteFunc(slices.Clone(db.results[r.UID]), func(o podexec.Result) bool { return o.Name == r.Name })
+	db.results[r.UID] = append(others, r)
 }
 
 // notSent stores the result of a command that was not sent, as a Board does.

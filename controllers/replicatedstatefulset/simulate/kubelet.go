@@ -74,7 +74,7 @@ func (s *Simulation) place(p *corev1.Pod) (best string) {
 	}
 	for _, claim := range claimsOf(p) {
 		home, exists := s.All[objects.Key{Kind: "Node", Name: s.homes[claim]}].(*corev1.Node)
-		if exists && kubelet.Accepts(home, p) {
+		if exists && kubelet.Accepts(s.Cluster, home, p) {
 			return home.Name
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Simulation) place(p *corev1.Pod) (best string) {
 		panic(err) // lists of a simulated cluster never fail
 	}
 	for _, n := range nodes.Items {
-		if kubelet.Accepts(&n, p) && (best == "" || load[n.Name] < load[best]) {
+		if kubelet.Accepts(s.Cluster, &n, p) && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}

@@ -65,20 +65,24 @@ func (s *Simulation) Restart() {
 		s.Reader.Config = s.Config()
 	}
 	s.reconciler = pass.New(s.Reader, writer{s}, &consistency.Tracker{}, nil)
+	s.reconciler.DecidesLive = s.AnswersAtOnce
 	s.Look()
 }
 
 // agentImage returns the agent on record, because the operator does not replace it without another reason.
 func (s *Simulation) agentImage(context.Context) (string, error) {
-	if set := s.Set(); set != nil && set.Status.Agent != nil {
+	if set := s.stored(); set != nil && set.Status.Agent != nil {
 		return cmp.Or(set.Status.Agent.Image, anyAgent), nil
 	}
 	return anyAgent, nil
 }
 
-// Look updates the operator's cache.
+// Look updates the operator's cache. If all passes decide on live objects, the cache is always up to date.
 func (s *Simulation) Look() {
-	s.shown, s.at = s.Snapshot(CutAsCached), s.Writes()
+	s.shown, s.at = &s.Objects, s.Writes()
+	if !s.reconciler.DecidesLive {
+		s.shown = s.Snapshot(CutAsCached)
+	}
 	s.Reader.Cache = cached{s.shown, s.Config == nil}
 	if config := s.Reader.Config; config != nil {
 		config.Cache, config.Turns.Cache = s.shown, s.shown
@@ -111,7 +115,7 @@ func (s *Simulation) Pass() simulation.Passed {
 		s.Restart()
 	}
 	s.since = s.Writes()
-	if set := s.Set(); s.Eager && set != nil {
+	if set := s.stored(); s.Eager && set != nil {
 		s.Reader.ForgetPatches(set)
 	}
 	if !s.AnswersAtOnce {
@@ -128,7 +132,7 @@ func (s *Simulation) Pass() simulation.Passed {
 
 // waitsLong reports whether a member may have to be Ready for longer than the simulation of a polling operator lasts.
 func (s *Simulation) waitsLong() bool {
-	set := s.Set()
+	set := s.stored()
 	return set != nil && time.Duration(set.Spec.MinReadySeconds)*time.Second >= simulation.MaxPolling
 }
 
@@ -231,7 +235,7 @@ func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.L
 		act()
 		s.Between = act
 	}
-	return s.List(ctx, into, opts...)
+	return s.List(ctx, into, append(opts, client.UnsafeDisableDeepCopy)...) // decisions modify no object that they read
 }
 
 // cached reads from the cache.

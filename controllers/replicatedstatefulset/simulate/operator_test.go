@@ -3,6 +3,8 @@ package simulate
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,12 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
@@ -167,5 +171,70 @@ func TestASetThatFollowsASecret(t *testing.T) {
 	changes := watch(live)
 	if settle(t, live); len(*changes) > 0 {
 		t.Errorf("the changes are %q", *changes)
+	}
+}
+
+// guarded is an operator whose passes must not modify the objects that they read, because reads return no copies.
+type guarded struct {
+	*Simulation
+	t *testing.T
+}
+
+// Pass runs one pass.
+func (g guarded) Pass() simulation.Passed {
+	g.t.Helper()
+	before := map[client.Object]client.Object{}
+	for _, obj := range g.All {
+		before[obj] = objects.Clone(obj)
+	}
+	passed := g.Simulation.Pass()
+	for obj, was := range before {
+		if !reflect.DeepEqual(obj, was) {
+			g.t.Errorf("a pass has modified the stored %s %s", objects.KindOf(obj), obj.GetName())
+		}
+	}
+	return passed
+}
+
+// TestPassesModifyNoObject tests that passes change only copies of stored objects.
+func TestPassesModifyNoObject(t *testing.T) {
+	for _, image := range []string{"one", "two"} {
+		s := begun(t, fixture.SetOf(3, 1))
+		edit(t, s.Cluster, func(set *v1alpha1.ReplicatedStatefulSet) {
+			set.Spec.Replicas, set.Spec.Pod.Containers[0].Image = ptr.To(int32(2)), image
+		})
+		if !simulation.Run(s.Cluster, guarded{s, t}, patience) || len(podsIn(s.Cluster)) != 2 {
+			t.Errorf("%d pods, and the set does not come to rest:\n%s", len(podsIn(s.Cluster)), strings.Join(s.Story, "\n"))
+		}
+	}
+}
+
+// TestDecidesLive tests that an operator that decides only on live objects acts as one that first decides on its cache.
+func TestDecidesLive(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ReplicatedStatefulSet){
+		"another image": func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Image = "two" },
+		"fewer members": func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = ptr.To(int32(2)) },
+		"more members":  func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = ptr.To(int32(5)) },
+		"a stop":        func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = ptr.To(int32(0)) },
+		"another image while paused": func(set *v1alpha1.ReplicatedStatefulSet) {
+			set.Spec.Paused, set.Spec.Pod.Containers[0].Image = true, "two"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stories [2][]string
+			for i := range stories {
+				s := begun(t, fixture.SetOf(3, 1))
+				s.reconciler.DecidesLive = i == 0
+				edit(t, s.Cluster, change)
+				from := len(s.Story)
+				if !simulation.Run(s.Cluster, s, patience) {
+					t.Fatalf("the set does not come to rest:\n%s", strings.Join(s.Story[from:], "\n"))
+				}
+				stories[i] = s.Story[from:]
+			}
+			if !slices.Equal(stories[0], stories[1]) {
+				t.Errorf("live:\n%s\n\ncached first:\n%s", strings.Join(stories[0], "\n"), strings.Join(stories[1], "\n"))
+			}
+		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/workloads"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/facts"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/observe"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/pass"
@@ -66,10 +67,8 @@ func (Kind) Owns(object client.Object, pod *corev1.Pod) bool {
 	if pod.Namespace != set.Namespace {
 		return false
 	}
-	for label, value := range spec.OwnLabels(set) {
-		if pod.Labels[label] != value {
-			return false
-		}
+	if pod.Labels[v1alpha1.LabelApp] != set.Name || pod.Labels[v1alpha1.LabelManaged] != v1alpha1.True { // spec.OwnLabels
+		return false
 	}
 	_, isMember := spec.OrdinalOf(set, pod.Name)
 	return isMember
@@ -122,6 +121,7 @@ type Simulation struct {
 	ActedAt time.Time
 
 	reconciler *pass.Reconciler
+	sets       *workloads.Controller
 	// shown is the operator's cache, and at its version. since is the version that it must reach
 	// before the next pass.
 	shown     *objects.Objects
@@ -135,7 +135,7 @@ type Simulation struct {
 
 // New returns a simulation of a set without processes. Restart starts the operator.
 func New(c *simulation.Cluster, key types.NamespacedName) *Simulation {
-	s := &Simulation{Cluster: c, Key: key, Net: Network{Cut: map[string]bool{}, begun: map[string]int{}}, now: &passing{},
+	s := &Simulation{Cluster: c, Key: key, sets: workloads.New(c), Net: Network{Cut: map[string]bool{}, begun: map[string]int{}}, now: &passing{},
 		homes: map[objects.Key]string{}, sized: map[types.UID]int64{}}
 	s.DB = newDatabase(s)
 	c.Send = s.DB.Send
@@ -154,6 +154,12 @@ func (s *Simulation) Set() *v1alpha1.ReplicatedStatefulSet {
 		return nil
 	}
 	return &set
+}
+
+// stored returns the stored set, which must not be modified. It returns nil if there is none.
+func (s *Simulation) stored() *v1alpha1.ReplicatedStatefulSet {
+	set, _ := s.All[objects.Key{Kind: "ReplicatedStatefulSet", Namespace: s.Key.Namespace, Name: s.Key.Name}].(*v1alpha1.ReplicatedStatefulSet)
+	return set
 }
 
 // StatefulSet returns a copy of the stored StatefulSet. It returns nil if there is none.

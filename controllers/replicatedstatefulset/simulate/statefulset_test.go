@@ -5,11 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/fixture"
 )
 
@@ -50,51 +47,5 @@ func TestClaims(t *testing.T) {
 		if claims := claimsIn(s.Cluster); len(claims) != want || podsIn(s.Cluster)["rss-shop-2"] != nil {
 			t.Errorf("%s: %d claims are left", whenScaled, len(claims))
 		}
-	}
-}
-
-// TestRevisionsOfTheRealController tests that a revision with the same template is used, whatever its name.
-func TestRevisionsOfTheRealController(t *testing.T) {
-	s := begun(t, fixture.SetOf(3, 1))
-	set := s.StatefulSet()
-	mine := set.Status.UpdateRevision
-	if s.revise(set) != mine {
-		t.Errorf("the revision is %s, want %s", s.revise(set), mine)
-	}
-	theirs := objects.Clone(s.All[objects.Key{Kind: "ControllerRevision", Namespace: shop.Namespace, Name: mine}]).(*appsv1.ControllerRevision)
-	s.Remove(theirs)
-	theirs.Name, theirs.UID = "rss-shop-7d4b9c", "theirs"
-	s.Put(theirs)
-	if got := s.revise(set); got != theirs.Name {
-		t.Errorf("the revision is %s", got)
-	}
-	set.Spec.Template.Spec.Containers[0].Image = "two"
-	if got := s.revise(set); got == theirs.Name || got == mine {
-		t.Errorf("another template has revision %s", got)
-	}
-}
-
-// TestLabelsDecideWhoseAPodIs tests that the controller releases and adopts pods.
-func TestLabelsDecideWhoseAPodIs(t *testing.T) {
-	s := begun(t, fixture.SetOf(3, 1))
-	set, p := s.StatefulSet(), podsIn(s.Cluster)["rss-shop-0"].DeepCopy()
-	if s.adoption(set, p) != nil {
-		t.Error("a pod of the StatefulSet is released or adopted")
-	}
-	labels := p.Labels
-	p.Labels = nil
-	s.Put(p)
-	s.adoption(set, p)()
-	if p = podsIn(s.Cluster)["rss-shop-0"].DeepCopy(); metav1.GetControllerOf(p) != nil {
-		t.Error("a pod without labels is not released")
-	}
-	p.Labels = labels
-	s.Put(p)
-	s.adoption(set, p)()
-	if p = podsIn(s.Cluster)["rss-shop-0"]; !metav1.IsControlledBy(p, set) {
-		t.Error("a pod with labels is not adopted")
-	}
-	if p.Labels[v1alpha1.LabelApp] != "shop" {
-		t.Errorf("the labels are %v", p.Labels)
 	}
 }

@@ -134,8 +134,10 @@ func (s *Simulation) Pass() simulation.Passed {
 	return simulation.Passed{Acted: s.Writes() > before, Wait: result.RequeueAfter, Err: err}
 }
 
-// Moves returns the steps that the scheduler and kubelets could take now.
-func (s *Simulation) Moves() []func() { return kubelet.Moves(s.Cluster) }
+// Moves returns the steps that the garbage collector, the scheduler and kubelets could take now.
+func (s *Simulation) Moves() []func() {
+	return append(simulation.Garbage(s.Cluster), kubelet.Moves(s.Cluster)...)
+}
 
 // watch adds a change of an object to the events of the pod watch, if it is a pod.
 func (s *Simulation) watch(was, is client.Object) {

@@ -12,25 +12,21 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
 
-// create creates a pod of an owner as the API server does, including the webhook and the guard. It returns why the
-// webhook rejects the pod; "" if it does not.
-func (s *Simulation) create(name string, of *corev1.PodTemplateSpec, owner []metav1.OwnerReference, change func(*corev1.Pod)) (refusal string) {
-	p := &corev1.Pod{ObjectMeta: *of.ObjectMeta.DeepCopy(), Spec: *of.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
-	p.Name, p.Namespace, p.OwnerReferences = name, s.Key.Namespace, owner
-	if change != nil {
-		change(p)
-	}
+// create creates a pod as the API server does, including the webhook and the guard. It returns why the webhook rejects
+// the pod; "" if it does not.
+func (s *Simulation) create(p *corev1.Pod) (refusal string) {
 	what := "is created without a gate"
 	if object := s.ruler(p); object != nil && (s.Blind == nil || !s.Blind()) {
 		around := s.Around
 		around.OneNodeClaims = s.oneNodeClaims(p)
 		if errs := children.Inject(p, object, around); len(errs) > 0 {
-			s.Say("    %s is rejected by the webhook", name)
+			s.Say("    %s is rejected by the webhook", p.Name)
 			return errs.ToAggregate().Error()
 		}
 		what = "is created"
 	}
-	s.Say("    %s %s", name, what)
+	s.Say("    %s %s", p.Name, what)
+	p.Status.Phase = corev1.PodPending
 	s.Put(p)
 	return ""
 }

@@ -4,14 +4,13 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
@@ -34,34 +33,21 @@ func (s *Simulation) controlPlaneMoves() (moves []Move) {
 	return append(moves, s.garbageMoves()...)
 }
 
-// collected are the kinds of controllers whose dependents the garbage collector deletes.
-var collected = []string{"Deployment", "ReplicaSet", "StatefulSet"}
-
-// garbageMoves returns the moves of the garbage collector. It deletes ReplicaSets and pods whose controller is gone.
+// garbageMoves returns the moves of the garbage collector. It deletes the dependents of controllers and pods, and not
+// those of the object.
 func (s *Simulation) garbageMoves() (moves []Move) {
-	present := map[types.UID]bool{}
-	for _, obj := range s.All {
-		present[obj.GetUID()] = true
-	}
-	consider := func(obj client.Object) {
-		owner := metav1.GetControllerOf(obj)
-		if owner == nil || present[owner.UID] || !slices.Contains(collected, owner.Kind) || obj.GetDeletionTimestamp() != nil {
-			return
-		}
-		moves = append(moves, Move{"garbage" + string(obj.GetUID()), func() {
-			s.Say("    %s is deleted with its owner", obj.GetName())
-			s.Delete(obj)
-		}})
-	}
-	for _, set := range Every[appsv1.ReplicaSet](s.Cluster) {
-		if !s.isForeign(set.UID, set.Spec.Template.Labels) {
-			consider(set)
-		}
-	}
-	for _, p := range s.Pods() {
-		consider(p)
+	collector := simulation.Collector{Text: "is deleted with its owner", IsRead: isOwnerRead, Collects: func(obj client.Object) bool {
+		return slices.ContainsFunc(obj.GetOwnerReferences(), isOwnerRead) && !s.isForeign(obj.GetUID(), obj.GetLabels())
+	}}
+	for _, m := range collector.Moves(s.Cluster) {
+		moves = append(moves, Move(m))
 	}
 	return moves
+}
+
+// isOwnerRead reports whether an owner is in the cluster if it exists.
+func isOwnerRead(owner metav1.OwnerReference) bool {
+	return slices.Contains([]string{"Deployment", "Pod", "ReplicaSet", "StatefulSet"}, owner.Kind)
 }
 
 // placement returns the next move of the control plane for a pod, and its name; nil if there is none.
@@ -172,7 +158,7 @@ func (s *Simulation) freeNode(pod *corev1.Pod) (best string) {
 		return load[a] < load[b]
 	}
 	for _, n := range Every[corev1.Node](s.Cluster) {
-		if accepts(n, pod) && (best == "" || better(n.Name, best)) {
+		if accepts(s.Cluster, n, pod) && (best == "" || better(n.Name, best)) {
 			best = n.Name
 		}
 	}
@@ -195,9 +181,9 @@ func claimsOf(p *corev1.Pod) (names []string) {
 }
 
 // accepts reports whether a Node accepts a new pod.
-func accepts(n *corev1.Node, p *corev1.Pod) bool {
+func accepts(c *simulation.Cluster, n *corev1.Node, p *corev1.Pod) bool {
 	is := nodestate.Of(n)
-	return is.Ready && !is.OutOfService && kubelet.Accepts(n, p)
+	return is.Ready && !is.OutOfService && kubelet.Accepts(c, n, p)
 }
 
 // Node returns the Node of that name; nil if there is none.

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/fencing"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/observe"
@@ -145,12 +146,15 @@ func (o *Operator) Pass() simulation.Passed {
 	return simulation.Passed{Acted: o.s.Writes() != writes, Wait: o.wait(), Err: err}
 }
 
-// wait returns the time until the key is requeued; 0 if it is not.
-func (o *Operator) wait() time.Duration {
-	if o.Due.IsZero() {
-		return 0
+// wait returns the time until the key is requeued, or a pod of a StatefulSet becomes available; 0 if neither happens.
+func (o *Operator) wait() (wait time.Duration) {
+	if !o.Due.IsZero() {
+		wait = max(o.Due.Sub(o.s.Now), 1)
 	}
-	return max(o.Due.Sub(o.s.Now), 1)
+	for _, set := range o.s.statefulSets() {
+		wait = report.Sooner(wait, o.s.sets.Wait(set))
+	}
+	return wait
 }
 
 // Finish ends the current pass; false if there is none.

@@ -47,9 +47,9 @@ func (s *Simulation) OwnerMoves() (moves []Move) {
 			moves = append(moves, Move{replicateKey + set.Name, do})
 		}
 	}
-	for _, set := range Every[appsv1.StatefulSet](s.Cluster) {
-		if !s.isForeign(set.UID, set.Spec.Template.Labels) && set.DeletionTimestamp == nil {
-			moves = append(moves, s.order(set)...)
+	for _, set := range s.statefulSets() {
+		for _, m := range s.sets.Moves(set) {
+			moves = append(moves, Move(m))
 		}
 	}
 	return moves
@@ -282,7 +282,10 @@ func selects(set *appsv1.ReplicaSet, p *corev1.Pod) bool {
 // addPod creates a pod of a ReplicaSet. If the webhook rejects it, condition ReplicaFailure has the reason.
 func (s *Simulation) addPod(set *appsv1.ReplicaSet) {
 	name, at := s.freeName("Pod", s.letter+1, func(n int) string { return set.Name + "-" + letters(n) })
-	refusal := s.create(name, &set.Spec.Template, ownedBy("ReplicaSet", set), nil)
+	template := set.Spec.Template.DeepCopy()
+	p := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	p.Name, p.Namespace, p.OwnerReferences = name, set.Namespace, ownedBy("ReplicaSet", set)
+	refusal := s.create(p)
 	if refusal == "" {
 		s.letter = at
 	}

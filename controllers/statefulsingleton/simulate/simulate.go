@@ -44,6 +44,7 @@ func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 		list(&appsv1.DeploymentList{}, in),
 		list(&appsv1.ReplicaSetList{}, in),
 		list(&appsv1.StatefulSetList{}, in),
+		list(&appsv1.ControllerRevisionList{}, in),
 		list(&corev1.PersistentVolumeClaimList{}, in),
 		list(&policyv1.PodDisruptionBudgetList{}, in),
 		list(&coordinationv1.LeaseList{}, in, lease),

@@ -47,7 +47,7 @@ func newDeployment(name string, replicas int32) *appsv1.Deployment {
 
 func newStatefulSet() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: "shop"}, Spec: appsv1.StatefulSetSpec{
-		Replicas: ptr.To(int32(1)), Template: newTemplate("shop", "one"), ServiceName: "shop"}, Status: appsv1.StatefulSetStatus{UpdateRevision: "shop-abc", Replicas: 1}}
+		Replicas: ptr.To(int32(1)), Template: newTemplate("shop", "one"), ServiceName: "shop"}, Status: appsv1.StatefulSetStatus{ObservedGeneration: 1, UpdateRevision: "shop-abc", Replicas: 1}}
 }
 
 // newCluster returns a cluster with two Nodes and these objects.

@@ -1,7 +1,7 @@
 // Package simulate simulates passes of a StatefulSingleton together with all others that act on its pods: the
 // controllers of Deployments, ReplicaSets and StatefulSets, the scheduler, kubelets, gates and the webhook.
 //
-// Affinity, quotas and persistent volume claims are not simulated, and programs become Ready at once.
+// Affinity, quotas and volumes are not simulated, and programs become Ready at once.
 package simulate
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/workloads"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/children"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton/spec"
 )
@@ -46,8 +47,7 @@ type Simulation struct {
 	foreign map[types.UID]bool
 	// refused are the owners whose pods the webhook rejects.
 	refused map[types.UID]refusal
-	// revisions are the templates of the revisions of each StatefulSet.
-	revisions map[types.UID]map[string]corev1.PodTemplateSpec
+	sets    *workloads.Controller
 	// unguarded is the problem with the guard that the object reports.
 	unguarded engine.Notice
 	letter    int
@@ -70,7 +70,10 @@ type Hooks struct {
 // New returns a simulation in a cluster. Containers run that the statuses of pods show as running.
 func New(c *simulation.Cluster, key types.NamespacedName) *Simulation {
 	s := &Simulation{Cluster: c, Key: key, Bodies: map[types.UID]*Body{}, foreign: map[types.UID]bool{},
-		refused: map[types.UID]refusal{}, revisions: map[types.UID]map[string]corev1.PodTemplateSpec{}}
+		refused: map[types.UID]refusal{}, sets: workloads.New(c)}
+	s.sets.Create = s.createMember
+	s.sets.Deletion = func(set *appsv1.StatefulSet, p *corev1.Pod) string { return set.Name + " deletes " + p.Name }
+	s.sets.IsDenied = func(set *appsv1.StatefulSet, _ *corev1.Pod) bool { return s.isRefused(set) }
 	s.findMachines()
 	object := s.Object()
 	if object == nil {
@@ -86,9 +89,6 @@ func New(c *simulation.Cluster, key types.NamespacedName) *Simulation {
 		if podstate.Scheduled(p) {
 			s.Bodies[p.UID] = bodyOf(p, object, s.holdsLease(p))
 		}
-	}
-	for _, set := range Every[appsv1.StatefulSet](c) {
-		s.revisionOf(set)
 	}
 	return s
 }

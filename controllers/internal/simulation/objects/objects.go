@@ -3,9 +3,7 @@
 package objects
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,8 +25,12 @@ type Objects struct {
 	// All contains the objects. They are never modified, only replaced.
 	All map[Key]client.Object
 
-	cuts map[client.Object]client.Object
+	// cuts are the objects of the last Snapshot.
+	cuts map[Key]cutObject
 }
+
+// cutObject is a stored object, and its form in a cache. The latter is nil if the object is not cached.
+type cutObject struct{ of, is client.Object }
 
 // Key identifies an object.
 type Key struct{ Kind, Namespace, Name string }
@@ -47,20 +50,19 @@ func KindOf(obj runtime.Object) string {
 // Snapshot returns the current objects as a stale reader would see them from now on. cut is the
 // transform of its cache; it returns nil for an object that is not cached.
 func (v *Objects) Snapshot(cut func(client.Object) client.Object) *Objects {
-	old := &Objects{Indexes: v.Indexes, All: maps.Clone(v.All)}
-	for k, obj := range old.All {
-		held, known := v.cuts[obj]
-		if !known {
-			if v.cuts == nil {
-				v.cuts = map[client.Object]client.Object{}
-			}
-			held = cut(Clone(obj))
-			v.cuts[obj] = held
+	old := &Objects{Indexes: v.Indexes, All: make(map[Key]client.Object, len(v.All))}
+	cuts := make(map[Key]cutObject, len(v.All))
+	for k, obj := range v.All {
+		held := v.cuts[k]
+		if held.of != obj {
+			held = cutObject{obj, cut(Clone(obj))}
 		}
-		if old.All[k] = held; held == nil {
-			delete(old.All, k)
+		cuts[k] = held
+		if held.is != nil {
+			old.All[k] = held.is
 		}
 	}
+	v.cuts = cuts
 	return old
 }
 
@@ -70,38 +72,45 @@ func (v *Objects) Get(_ context.Context, name client.ObjectKey, into client.Obje
 	if have == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: KindOf(into)}, name.Name)
 	}
-	copyInto(into, have)
+	copyInto(into, Clone(have))
 	return nil
 }
 
-// List reads the objects of a kind, sorted by name.
+// List reads the objects of a kind, sorted by name. As in a cache, with UnsafeDisableDeepCopy the items share maps,
+// slices and pointers with the stored objects, and must not be modified.
 func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	var selected []Key
+	var selected []client.Object
 	kind := KindOf(into)
 	for k, obj := range v.All {
 		elsewhere := options.Namespace != "" && k.Namespace != options.Namespace
 		if k.Kind == kind && !elsewhere && v.selects(options, obj) {
-			selected = append(selected, k)
+			selected = append(selected, obj)
 		}
 	}
-	slices.SortFunc(selected, func(a, b Key) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	slices.SortFunc(selected, func(a, b client.Object) int {
+		if byName := strings.Compare(a.GetName(), b.GetName()); byName != 0 {
+			return byName
+		}
+		return strings.Compare(a.GetNamespace(), b.GetNamespace())
 	})
-	found := make([]runtime.Object, 0, len(selected))
-	for _, k := range selected {
-		obj := v.All[k]
-		var item client.Object = &metav1.PartialObjectMetadata{}
-		if _, metadata := into.(*metav1.PartialObjectMetadataList); !metadata {
-			item = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	if options.Limit > 0 && len(selected) > int(options.Limit) {
+		selected = selected[:options.Limit] // the rest is never requested
+	}
+	items, err := meta.GetItemsPtr(into)
+	if err != nil {
+		return err
+	}
+	isShared := ptr.Deref(options.UnsafeDisableDeepCopy, false)
+	list := reflect.ValueOf(items).Elem()
+	list.Set(reflect.MakeSlice(list.Type(), len(selected), len(selected)))
+	for i, obj := range selected {
+		if !isShared {
+			obj = Clone(obj)
 		}
-		copyInto(item, obj)
-		found = append(found, item)
+		copyInto(list.Index(i).Addr().Interface().(client.Object), obj)
 	}
-	if options.Limit > 0 && len(found) > int(options.Limit) {
-		found = found[:options.Limit] // the rest is never requested
-	}
-	return meta.SetList(into, found)
+	return nil
 }
 
 func (v *Objects) selects(o *client.ListOptions, obj client.Object) bool {
@@ -115,8 +124,8 @@ func (v *Objects) selects(o *client.ListOptions, obj client.Object) bool {
 	return o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(obj.GetLabels()))
 }
 
+// copyInto sets an object to another one, with the same maps, slices and pointers.
 func copyInto(into, have client.Object) {
-	have = Clone(have)
 	if m, metadata := into.(*metav1.PartialObjectMetadata); metadata {
 		m.ObjectMeta = reflect.ValueOf(have).Elem().FieldByName("ObjectMeta").Interface().(metav1.ObjectMeta)
 		return

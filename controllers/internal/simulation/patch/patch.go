@@ -3,15 +3,14 @@ package patch
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,18 +20,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
-// Apply returns the object have after a patch. As in an API server, each verb can change only its part
-// of an object; changes of other parts are ignored.
+// Apply returns the object have after a patch, or have itself if a patch of the status changes nothing. As in an API
+// server, each verb can change only its part of an object; changes of other parts are ignored.
 func Apply(a action.Action, have client.Object) (client.Object, error) {
 	if a.Verb == action.PatchStatus {
-		return withStatus(objects.Clone(have), a.Object)
+		return withStatus(have, a.Object)
 	}
 	next, err := merge(a, have)
 	if err != nil {
 		return nil, err
 	}
 	if a.Verb == action.SetCondition {
-		return withStatus(objects.Clone(have), next)
+		return withStatus(have, next)
 	}
 	if have.GetDeletionTimestamp() != nil {
 		if added := newFinalizers(have, next); len(added) > 0 {
@@ -46,10 +45,7 @@ func Apply(a action.Action, have client.Object) (client.Object, error) {
 	if spec(next) != nil && !apiequality.Semantic.DeepEqual(spec(next), spec(have)) {
 		next.SetGeneration(have.GetGeneration() + 1)
 	}
-	if _, hasStatus := reflect.TypeOf(next).Elem().FieldByName("Status"); hasStatus {
-		return withStatus(next, have)
-	}
-	return next, nil
+	return withStatus(next, have)
 }
 
 // spec returns the spec of an object; nil if it has none.
@@ -88,16 +84,56 @@ func merge(a action.Action, have client.Object) (client.Object, error) {
 	return next, json.Unmarshal(merged, next)
 }
 
-// withStatus returns obj with the status of another object.
+// withStatus returns a copy of obj with the status of another object, as it is after it was sent and stored. It returns
+// obj itself if it has this status.
 func withStatus(obj, of client.Object) (client.Object, error) {
-	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
-	to, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err := errors.Join(err, err2); err != nil {
+	was, from := statusField(obj), statusField(of)
+	if !was.IsValid() || !from.IsValid() {
+		return obj, nil
+	}
+	sent, stored := reflect.New(from.Type()).Elem(), reflect.New(from.Type()).Elem()
+	changed := differing(was, from)
+	for _, i := range changed {
+		sent.Field(i).Set(from.Field(i))
+	}
+	text, err := json.Marshal(sent.Interface())
+	if err != nil {
 		return nil, err
 	}
-	to["status"] = from["status"]
-	next := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(to, next)
+	if err := json.Unmarshal(text, stored.Addr().Interface()); err != nil {
+		return nil, err
+	}
+	changed = slices.DeleteFunc(changed, func(i int) bool { return isSame(was.Field(i), stored.Field(i)) })
+	if len(changed) == 0 {
+		return obj, nil
+	}
+	next := objects.Clone(obj)
+	into := statusField(next)
+	for _, i := range changed {
+		into.Field(i).Set(stored.Field(i))
+	}
+	return next, nil
+}
+
+// differing returns the indexes of the fields that differ.
+func differing(a, b reflect.Value) (fields []int) {
+	for i := range a.NumField() {
+		if !isSame(a.Field(i), b.Field(i)) {
+			fields = append(fields, i)
+		}
+	}
+	return fields
+}
+
+// isSame reports whether two values are equal for an API server. Most are equal in all respects, which is faster to
+// find out.
+func isSame(a, b reflect.Value) bool {
+	return reflect.DeepEqual(a.Interface(), b.Interface()) || apiequality.Semantic.DeepEqual(a.Interface(), b.Interface())
+}
+
+// statusField returns field Status of an object.
+func statusField(obj client.Object) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName("Status")
 }
 
 // patchPod returns an error if the patch changes immutable fields of a pod.
