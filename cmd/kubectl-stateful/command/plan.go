@@ -48,10 +48,14 @@ const (
 	exitError   = 2
 )
 
+// assumeApproved is the value of --assume that assumes approvals.
+const assumeApproved = "approved"
+
 // planner runs the commands of plan.
 type planner struct {
 	*Plugin
 	output string
+	assume []string
 }
 
 func (p *Plugin) plan() *cobra.Command {
@@ -78,6 +82,7 @@ func (p *Plugin) plan() *cobra.Command {
 	c.Flags().BoolVar(&options.ForceConflicts, "force-conflicts", false, "With --server-side, take over fields of other managers.")
 	c.Flags().StringVar(&options.FieldManager, "field-manager", "kubectl", "The name of the manager of the fields, for example kustomize-controller.")
 	c.PersistentFlags().StringVarP(&planner.output, "output", "o", "", "Output format. One of: (json, yaml).")
+	c.PersistentFlags().StringSliceVar(&planner.assume, "assume", nil, "Continue where the change waits for a person. One of: (approved).")
 	c.AddCommand(planner.scale(), planner.delete(), planner.drain())
 	return c
 }
@@ -97,8 +102,14 @@ func (p *planner) run(ctx context.Context, requests func(site) ([]plugin.Request
 
 // show prints the plans of requests.
 func (p *planner) show(ctx context.Context, s site, wanted []plugin.Request) error {
+	for _, what := range p.assume {
+		if what != assumeApproved {
+			return fmt.Errorf("--assume=%s is not supported; use %s", what, assumeApproved)
+		}
+	}
 	made, changes := []*plugin.Plan{}, false
 	for _, request := range wanted {
+		request.Approved = len(p.assume) > 0
 		plan, err := plugin.Make(ctx, s, request, p.Now())
 		if err != nil {
 			return err

@@ -96,6 +96,8 @@ func Sentence(step plugin.Step) string {
 		text = "delete StatefulSet " + step.Name
 	case plugin.RunJob:
 		text = "run Job " + step.Name
+	case plugin.Approve:
+		text = "assume the approval of revision " + step.Name
 	default:
 		text = string(step.Action) + " " + step.Name
 	}
@@ -174,7 +176,43 @@ func summary(p *plugin.Plan) string {
 	if p.Summary.Members > 0 {
 		text += fmt.Sprintf("; at least %d of %s Ready at any time", p.Summary.MinReady, counted(p.Summary.Members, "pod"))
 	}
+	if blocked := blockedDuring(p.Steps); blocked != "" {
+		text += "; evictions blocked during " + blocked
+	}
 	return text
+}
+
+// blockedDuring returns the numbers of the steps during which evictions are blocked, for example "steps 1, 3-5".
+func blockedDuring(all []plugin.Step) string {
+	var ranges []string
+	first, last := 0, 0
+	end := func() {
+		switch first {
+		case 0:
+		case last:
+			ranges = append(ranges, strconv.Itoa(first))
+		default:
+			ranges = append(ranges, fmt.Sprintf("%d-%d", first, last))
+		}
+	}
+	for _, step := range all {
+		switch {
+		case !step.EvictionsBlocked:
+		case first > 0 && step.Batch <= last+1:
+			last = step.Batch
+		default:
+			end()
+			first, last = step.Batch, step.Batch
+		}
+	}
+	end()
+	if len(ranges) == 0 {
+		return ""
+	}
+	if len(ranges) == 1 && first == last {
+		return "step " + ranges[0]
+	}
+	return "steps " + strings.Join(ranges, ", ")
 }
 
 func counted(n int, thing string) string {

@@ -12,7 +12,7 @@ func TestWrite(t *testing.T) {
 	rollout := &plugin.Plan{Kind: "ReplicatedStatefulSet", Namespace: "default", Name: "orders",
 		Changes: []plugin.Field{{Path: "spec.pod.containers[db].image", From: `"postgres:17.2"`, To: `"postgres:17.4"`}},
 		Steps: []plugin.Step{
-			{Batch: 1, Action: plugin.RecreatePod, Name: "rss-orders-2", Role: "secondary", Changes: []plugin.Field{{Path: "db.image", From: "postgres:17.2", To: "postgres:17.4"}}},
+			{Batch: 1, Action: plugin.RecreatePod, Name: "rss-orders-2", Role: "secondary", EvictionsBlocked: true, Changes: []plugin.Field{{Path: "db.image", From: "postgres:17.2", To: "postgres:17.4"}}},
 			{Batch: 2, Action: plugin.Handover, Name: "rss-orders-1", To: "rss-orders-2", Role: "primary"},
 			{Batch: 2, Action: plugin.RecreatePod, Name: "rss-orders-1"},
 			{Batch: 3, Action: plugin.Handover, To: "rss-orders-0", Role: "primary"},
@@ -36,7 +36,7 @@ ReplicatedStatefulSet default/orders
    3  rss-orders-0 becomes primary
    4  rss-orders-0 stops being primary, and no pod replaces it
   10  delete claim data-rss-orders-3 with its data
-  2 pods recreated, 3 handovers, 1 claim deleted, 3 claims kept; at least 2 of 3 pods Ready at any time
+  2 pods recreated, 3 handovers, 1 claim deleted, 3 claims kept; at least 2 of 3 pods Ready at any time; evictions blocked during step 1
   then it stops and requires manual intervention: OnDelete: delete pod rss-orders-0
   blocked: pod rss-orders-0 is not evicted: budget b allows no disruption
   unknown:  [2Jsecrets
@@ -71,6 +71,27 @@ StatefulCluster a/b
 		var out bytes.Buffer
 		if err := Write(&out, row.plan); err != nil || out.String() != row.want[1:] {
 			t.Errorf("%s: %v\n%s\nwant:\n%s", row.name, err, out.String(), row.want[1:])
+		}
+	}
+}
+
+func TestBlockedDuring(t *testing.T) {
+	for _, row := range []struct {
+		blocked []int // batches
+		want    string
+	}{
+		{nil, ""},
+		{[]int{2}, "step 2"},
+		{[]int{1, 1}, "step 1"},
+		{[]int{1, 2, 3}, "steps 1-3"},
+		{[]int{1, 3, 4, 6}, "steps 1, 3-4, 6"},
+	} {
+		var steps []plugin.Step
+		for _, batch := range row.blocked {
+			steps = append(steps, plugin.Step{Batch: batch, EvictionsBlocked: true}, plugin.Step{Batch: batch})
+		}
+		if got := blockedDuring(steps); got != row.want {
+			t.Errorf("%v: %q, want %q", row.blocked, got, row.want)
 		}
 	}
 }

@@ -27,4 +27,8 @@ type Editable struct {
 type Edit struct {
 	Name string
 	Do   func(*rand.Rand, client.Object)
+	// Settle replaces Settle of the Editable. Optional.
+	Settle func()
+	// Approved is true if Settle approves the change, which the plan must assume.
+	Approved bool
 }

@@ -32,11 +32,17 @@ var Plans = []kit.Promise{
 	kit.Long(kit.Promise{Name: "PL-2 drains of nodes do what their plans contain", Site: kit.NodeSite, Faults: true, Run: drainsAgree}),
 }
 
+// atOnce is the number of objects that are edited at a time.
+const atOnce = 4
+
 // edits and drains are the numbers of edits and drains if the number of faulty runs is 1, the default.
 const edits, drains = 8, 4
 
 // quiet is how long nothing may change before an edit counts as carried out.
 const quiet = 4 * time.Second
+
+// quietDrain is how long nothing may change before a drain counts as ended. A command in a member takes seconds.
+const quietDrain = 15 * time.Second
 
 // editables are those of all kinds.
 var editables = []func(context.Context, *kit.Cluster, *rand.Rand) kit.Editable{
@@ -45,29 +51,29 @@ var editables = []func(context.Context, *kit.Cluster, *rand.Rand) kit.Editable{
 
 // plansAgree makes random edits, and compares what happens with the plan that was made before.
 func plansAgree(ctx context.Context, c *kit.Cluster) {
-	compareEach(ctx, c, edits, planAgrees)
+	compareEach(ctx, c, edits, atOnce, planAgrees)
 }
 
 // drainsAgree drains nodes, and compares what happens with the plan that was made before.
 func drainsAgree(ctx context.Context, c *kit.Cluster) {
-	compareEach(ctx, c, drains, drainAgrees)
+	compareEach(ctx, c, drains, 1, drainAgrees) // Nodes are shared
 }
 
-// compareEach makes a comparison for a number of random objects, each in a namespace of its own.
-func compareEach(ctx context.Context, c *kit.Cluster, times int, compare func(context.Context, *kit.Cluster, kit.Editable, *rand.Rand, uint64)) {
-	var failed []string
-	for i := range max(c.Faults, times) {
+// compareEach makes a comparison for a number of random objects, each in a namespace of its own, and several at a time.
+func compareEach(ctx context.Context, c *kit.Cluster, times, limit int, compare func(context.Context, *kit.Cluster, kit.Editable, *rand.Rand, uint64)) {
+	c.PermitFencing(ctx)
+	c.InTurns(limit, max(c.Faults, times), func(c *kit.Cluster, i int) {
 		seed := c.Seed + uint64(i)
 		random := rand.New(rand.NewPCG(seed, 0))
 		create := editables[seed%uint64(len(editables))]
 		own := c.Another(ctx)
-		if err := own.Caught(func() { compare(ctx, own, create(ctx, own, random), random, seed) }); err != nil {
-			c.Log("seed %d: %v", seed, err)
-			failed = append(failed, fmt.Sprintf("seed %d: %v", seed, err))
-		}
-		c.Check(client.IgnoreNotFound(c.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own.Namespace}})))
-	}
-	c.Expect(failed).To(BeEmpty(), "changes that did not happen as planned")
+		c.During(fmt.Sprintf("seed %d", seed), func() {
+			if err := own.Caught(func() { compare(ctx, own, create(ctx, own, random), random, seed) }); err != nil {
+				c.Log("seed %d: %v", seed, err)
+				c.Check(err)
+			}
+		})
+	})
 }
 
 // planAgrees makes a random edit or a delete of one object.
@@ -77,12 +83,20 @@ func planAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ran
 	name, object := "a delete", e.New()
 	c.Check(c.Client.Get(ctx, e.Key, object))
 	request.Delete = e.Kind != "StatefulSingleton" && random.IntN(len(e.Edits)+1) == 0
+	settle, apply := e.Settle, func(client.Object, ...client.PatchOption) {}
 	if !request.Delete {
 		edit := e.Edits[random.IntN(len(e.Edits))]
-		name = edit.Name
+		name, request.Approved = edit.Name, edit.Approved
+		if edit.Settle != nil {
+			settle = edit.Settle
+		}
+		patch := client.MergeFrom(object.DeepCopyObject().(client.Object))
 		edit.Do(random, object)
+		apply = func(object client.Object, options ...client.PatchOption) {
+			c.Check(c.Client.Patch(ctx, object, patch, options...))
+		}
 		dry := object.DeepCopyObject().(client.Object)
-		c.Check(c.Client.Update(ctx, dry, client.DryRunAll))
+		apply(dry, client.DryRunAll)
 		request.Put = []client.Object{dry}
 	}
 	p, err := plugin.Make(ctx, c.Client, request, time.Now())
@@ -92,11 +106,12 @@ func planAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ran
 		c.Check(c.Client.Delete(ctx, object))
 		c.Gone(ctx, object)
 	} else {
-		c.Check(c.Client.Update(ctx, object))
+		apply(object)
 		observed.wait(ctx, c)
-		e.Settle()
+		settle()
 	}
 	observed.wait(ctx, c)
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plugin.Step) bool { return s.Action == plugin.Approve })
 	agree(c, p, observed, fmt.Sprintf("seed %d, %s, %s", seed, e.Kind, name))
 }
 
@@ -112,25 +127,44 @@ func drainAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ra
 	uncordon := func() { c.Cordon(context.WithoutCancel(ctx), node, false) }
 	c.Cleanup(uncordon)
 	c.Cordon(ctx, node, true)
-	c.Until(ctx, "the drain of "+node, func(ctx context.Context) {
-		left := 0
-		c.List(ctx, &pods, client.InNamespace(c.Namespace))
-		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.Spec.NodeName == node {
-				left++
-				err := c.Evict(ctx, pod)
-				if !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
-					c.Check(client.IgnoreNotFound(err))
-				}
-			}
-		}
-		c.Expect(left).To(BeZero(), "pods on the node")
+	var left []string
+	c.Until(ctx, "the drain of "+node+" to end", func(ctx context.Context) {
+		left = evict(ctx, c, node)
+		c.Expect(observed.unchanged()).To(BeNumerically(">", quietDrain))
 	})
-	observed.wait(ctx, c)
-	uncordon() // a volume can belong to the node, and its pod then waits for it
-	e.Settle()
-	observed.wait(ctx, c)
+	if p.State == plugin.Complete {
+		e.Settle()
+		observed.wait(ctx, c)
+	}
 	agree(c, p, observed, fmt.Sprintf("seed %d, %s, a drain", seed, e.Kind))
+	c.Expect(left).To(HaveLen(len(p.Blocked)), "pods that are not evicted; planned: %v", p.Blocked)
+	for _, name := range left {
+		c.Expect(p.Blocked).To(ContainElement(ContainSubstring("pod " + name + " ")))
+	}
+}
+
+// evict evicts the pods of a namespace on a node as far as their budgets allow it, and returns the names of those that
+// are left. It fails while a pod ends or starts.
+func evict(ctx context.Context, c *kit.Cluster, node string) (left []string) {
+	var pods corev1.PodList
+	c.List(ctx, &pods, client.InNamespace(c.Namespace))
+	var busy []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		starts := pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending
+		if starts || pod.DeletionTimestamp != nil {
+			busy = append(busy, pod.Name)
+		}
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		left = append(left, pod.Name)
+		if err := c.Evict(ctx, pod); !apierrors.IsTooManyRequests(err) && !apierrors.IsConflict(err) {
+			c.Check(client.IgnoreNotFound(err))
+		}
+	}
+	c.Expect(busy).To(BeEmpty(), "they end or start")
+	return left
 }
 
 // agree compares a plan with what happened, and makes wrong plans, which must differ.
@@ -229,6 +263,9 @@ func (o *observed) follow(changes watch.Interface) {
 // wait waits until nothing has changed for a while.
 func (o *observed) wait(ctx context.Context, c *kit.Cluster) {
 	c.Until(ctx, "the changes to end", func(context.Context) {
-		c.Expect(time.Since(time.Unix(0, o.last.Load()))).To(BeNumerically(">", quiet))
+		c.Expect(o.unchanged()).To(BeNumerically(">", quiet))
 	})
 }
+
+// unchanged returns how long nothing has changed.
+func (o *observed) unchanged() time.Duration { return time.Since(time.Unix(0, o.last.Load())) }

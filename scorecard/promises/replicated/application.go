@@ -269,6 +269,10 @@ func keepsAgent(ctx context.Context, c *kit.Cluster) {
 	d := postgreSQL(c).create(ctx, c)
 	d.grows(ctx)
 	before, agent := d.lives(ctx), *d.set.Status.Agent
+	c.Check(c.Client.DeleteAllOf(ctx, &corev1.Event{}, client.InNamespace(d.Namespace)))
+	d.Read(ctx, d.set)
+	c.Expect(d.set.Status.Decisions).NotTo(BeEmpty(), "%s", describe(d.set))
+	last := d.set.Status.Decisions[len(d.set.Status.Decisions)-1]
 	c.WithOperatorImage(ctx, c.OperatorNext, func() {
 		c.Log("%s is the leader", c.Leader(ctx).Name)
 		d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.DeletionProtection = true })
@@ -279,6 +283,7 @@ func keepsAgent(ctx context.Context, c *kit.Cluster) {
 		d.grows(ctx)
 		c.Expect(d.lives(ctx)).To(Equal(before))
 		c.Expect(*d.set.Status.Agent).To(Equal(agent))
+		c.Expect(d.set.Status.Decisions).To(ContainElement(last), "the decisions of the earlier operator, whose events are deleted")
 		d.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.DeletionProtection = false
 			s.Spec.Application.PostgreSQL.Settings = map[string]string{"work_mem": "8MB"}
