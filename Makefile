@@ -107,7 +107,7 @@ test-unit test-api test-core test-nodes: export GOGC = 400
 test-unit: ## Run the unit tests
 	$(say)
 	@if [ "$$(id -u)" = 0 ]; then $(CLUSTER) packages; export GATE_NEEDS_ALL=1; fi; \
-	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises|Prometheus|Alerts)' ./...
+	go test -vet=off -p 3 -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises|Prometheus|Alerts)' ./...
 
 test-api: ## Run the tests against a real API server
 	$(say)

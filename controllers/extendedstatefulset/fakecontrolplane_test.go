@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,18 +22,8 @@ const badImage = "bad"
 // startFakeControlPlane simulates the StatefulSet and Job controllers, the scheduler and the kubelets
 // in one namespace.
 func startFakeControlPlane(namespace string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			if err := play(ctx, namespace); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-				GinkgoLogr.Error(err, "fake control plane failed")
-			}
-			time.Sleep(10 * time.Millisecond) // the pace of the simulation; no test waits for it
-		}
-	}()
-	DeferCleanup(func() { cancel(); <-done })
+	GinkgoHelper()
+	server.Play(namespace, func(ctx context.Context) error { return play(ctx, namespace) }, &appsv1.StatefulSetList{}, &corev1.PodList{}, &batchv1.JobList{})
 }
 
 // play takes the next step for each object.

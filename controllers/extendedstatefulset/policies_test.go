@@ -11,7 +11,7 @@ import (
 )
 
 // Policies of a cluster that change the children of an object.
-var _ = DescribeTable("W3 a policy that changes a child on create and on update causes no repeated writes, and updates succeed",
+var _ = DescribeTable("W3 a policy that changes a child on create and on update causes no repeated writes, and updates succeed", apiserver.First,
 	func(ctx SpecContext, group, resource, patch, told string) {
 		ns := newNamespace(ctx)
 		startFakeControlPlane(ns)

@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,19 +45,9 @@ type fakeControlPlane struct {
 }
 
 func startFakeControlPlane(namespace string) *fakeControlPlane {
+	GinkgoHelper()
 	p := &fakeControlPlane{namespace: namespace, roles: map[string]string{}, restarts: map[types.UID]int32{}}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			if err := p.play(ctx); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-				GinkgoLogr.Error(err, "the fake control plane")
-			}
-			time.Sleep(10 * time.Millisecond) // the pace of the simulation, which no test waits for
-		}
-	}()
-	DeferCleanup(func() { cancel(); <-done })
+	server.Play(namespace, p.play, &appsv1.StatefulSetList{}, &corev1.PodList{})
 	return p
 }
 

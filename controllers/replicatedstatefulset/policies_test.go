@@ -13,7 +13,7 @@ import (
 )
 
 // Effects of cluster policies on the children of a set.
-var _ = DescribeTable("W3 a policy that changes a child on creation and update: no writes at rest, and updates succeed",
+var _ = DescribeTable("W3 a policy that changes a child on creation and update: no writes at rest, and updates succeed", apiserver.First,
 	func(ctx SpecContext, group, resource, patch, told string) {
 		p := startFakeControlPlane(newNamespace(ctx))
 		server.Mutate(ctx, p.namespace, apiserver.Mutation{Group: group, Version: "v1", Resource: resource, Patch: patch})

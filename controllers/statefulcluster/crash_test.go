@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // guillotine kills an operator at its n-th write: before the write is sent, or after it took effect
@@ -220,7 +221,7 @@ func (g *guillotine) fallsOrRests() bool {
 	}
 }
 
-var _ = Describe("SC-30 an operator killed between any two writes", func() {
+var _ = Describe("SC-30 an operator killed between any two writes", apiserver.First, func() {
 	for _, s := range stories {
 		It("leaves no unwanted objects after: "+s.name, func(ctx SpecContext) {
 			// Tests every second write, alternating between before and after it; the seed selects

@@ -39,27 +39,15 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 // startFakeControlPlane simulates scheduler and kubelet for a namespace until the test ends.
 func startFakeControlPlane(namespace string) {
 	GinkgoHelper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			play(ctx, namespace)
-			select {
-			case <-ctx.Done():
-			case <-time.After(15 * time.Millisecond):
-			}
-		}
-	}()
-	DeferCleanup(func() { cancel(); <-done })
+	server.Play(namespace, func(ctx context.Context) error { return play(ctx, namespace) }, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{})
 }
 
-// play processes every pod once. Errors are ignored until the next call, because pods may be
+// play processes every pod once. Errors of writes are ignored until the next call, because pods may be
 // deleted at any time.
-func play(ctx context.Context, namespace string) {
+func play(ctx context.Context, namespace string) error {
 	var pods corev1.PodList
-	if user.List(ctx, &pods, client.InNamespace(namespace)) != nil {
-		return
+	if err := user.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return err
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
@@ -77,6 +65,7 @@ func play(ctx context.Context, namespace string) {
 			_ = user.Status().Update(ctx, p)
 		}
 	}
+	return nil
 }
 
 func schedule(ctx context.Context, p *corev1.Pod) {

@@ -11,7 +11,7 @@ import (
 )
 
 // The effects of cluster policies on the children of a set.
-var _ = DescribeTable("W3 a policy changes a child on creation and on update: no writes at rest, and updates complete",
+var _ = DescribeTable("W3 a policy changes a child on creation and on update: no writes at rest, and updates complete", apiserver.First,
 	func(ctx SpecContext, group, resource, patch, told string) {
 		ns := newNamespace(ctx)
 		server.Mutate(ctx, ns, apiserver.Mutation{Group: group, Version: "v1", Resource: resource, Patch: patch})

@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // lagging delays all data of every watch.
@@ -63,7 +65,7 @@ func delay(body io.ReadCloser, lag time.Duration) io.ReadCloser {
 	}{read, body}
 }
 
-var _ = Describe("with a cache that is ten seconds old", func() {
+var _ = Describe("with a cache that is ten seconds old", apiserver.First, func() {
 	It("SC-31 creates and deletes no more pods than required", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // guillotine kills an operator at its n-th write: before the write is sent, or after it
@@ -176,7 +177,7 @@ func told(ctx context.Context, story story, n int, after bool) bool {
 	return blade.hasFallen()
 }
 
-var _ = Describe("S24 an operator killed between any two writes", func() {
+var _ = Describe("S24 an operator killed between any two writes", apiserver.First, func() {
 	for _, s := range stories {
 		It("leaves no unfinished work: "+s.name, func(ctx SpecContext) {
 			// Test every second write, alternately before and after it; the seed determines

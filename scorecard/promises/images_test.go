@@ -23,9 +23,9 @@ import (
 )
 
 // writeImages writes the images of the operator and of the promises: an image with a shell that
-// differs from the cluster's own, two with a witness, one with a ledger, four applications with their
-// clients, and the original's sample application.
-func (w *workshop) writeImages(ctx context.Context) (err error) {
+// differs from the cluster's own, two with a witness, and one with a ledger. The core needs no others,
+// and building and loading them takes more than a minute.
+func (w *workshop) writeImages(ctx context.Context) error {
 	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
 	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
 		shell = append(shell, image.File{Path: "/bin/" + applet, Link: "busybox"})
@@ -35,35 +35,58 @@ func (w *workshop) writeImages(ctx context.Context) (err error) {
 		links = append(links, image.File{Path: "/" + name, Link: "witness"})
 	}
 	path := []string{"PATH=/bin"}
-	next := program.Operator(w.tar())
-	next.Ref += "-next"
+	i := &w.Images
 	programs := []program.Program{
 		program.Operator(w.tar()),
 		{Package: "./test/faults/witness", Ref: "localhost/witness", Files: links, Env: path, Tar: w.tar()},
 		{Package: "./test/faults/witness", Ref: "localhost/witness-shell", Files: append(shell, links...), Env: path, Tar: w.tar()},
 		{Package: "./test/faults/ledger", Ref: "localhost/ledger", Tar: w.tar()},
-		{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: w.tar()},
-		{Package: "./test/run/postgres/pgclient", Ref: "localhost/postgresql-client", User: "65532:65532", Tar: w.tar(),
-			Files: []image.File{{Path: "/client", Link: "pgclient"}}},
-		{Package: "./test/run/etcd/etcdclient", Ref: "localhost/etcd-client", User: "65532:65532", Tar: w.tar(),
-			Files: []image.File{{Path: "/client", Link: "etcdclient"}}},
-		{Package: "./test/run/galera/galeraclient", Ref: "localhost/mariadb-client", User: "65532:65532", Tar: w.tar(),
-			Files: []image.File{{Path: "/client", Link: "galeraclient"}}},
-		{Package: "./test/run/rabbitmq/rabbitclient", Ref: "localhost/rabbitmq-client", User: "65532:65532", Tar: w.tar(),
-			Files: []image.File{{Path: "/client", Link: "rabbitclient"}}},
-		next,
+	}
+	fields := []*string{&w.Operator, &i.Witness, &i.WitnessShell, &i.Ledger}
+	if !onlyCore {
+		more, names := w.morePrograms()
+		programs, fields = append(programs, more...), append(fields, names...)
 	}
 	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
 	if err != nil {
 		return err
 	}
-	w.Operator = refs[0]
-	i := &w.Images
-	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient, i.PostgreSQLClient, i.EtcdClient, i.MariaDBClient, i.RabbitMQClient, i.OperatorNext = refs[1], refs[2], refs[3], refs[4], refs[5], refs[6], refs[7], refs[8], refs[9]
+	for n, ref := range refs {
+		*fields[n] = ref
+	}
 	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
-	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
+	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil || onlyCore {
 		return err
 	}
+	return w.writeApplications(ctx)
+}
+
+// morePrograms returns a second image of the operator and the clients of the applications, and the fields for
+// their names.
+func (w *workshop) morePrograms() (programs []program.Program, fields []*string) {
+	next := program.Operator(w.tar())
+	next.Ref += "-next"
+	client := func(folder, ref, link string) program.Program {
+		p := program.Program{Package: folder, Ref: ref, User: "65532:65532", Tar: w.tar()}
+		if link != "" {
+			p.Files = []image.File{{Path: "/client", Link: link}}
+		}
+		return p
+	}
+	i := &w.Images
+	return []program.Program{
+		next,
+		client("./test/run/redis/client", "localhost/redis-client", ""),
+		client("./test/run/postgres/pgclient", "localhost/postgresql-client", "pgclient"),
+		client("./test/run/etcd/etcdclient", "localhost/etcd-client", "etcdclient"),
+		client("./test/run/galera/galeraclient", "localhost/mariadb-client", "galeraclient"),
+		client("./test/run/rabbitmq/rabbitclient", "localhost/rabbitmq-client", "rabbitclient"),
+	}, []*string{&i.OperatorNext, &i.RedisClient, &i.PostgreSQLClient, &i.EtcdClient, &i.MariaDBClient, &i.RabbitMQClient}
+}
+
+// writeApplications writes the images of five applications, and of the original's sample application.
+func (w *workshop) writeApplications(ctx context.Context) (err error) {
+	i := &w.Images
 	for _, s := range []struct {
 		name      string // in the names of all promises that use it, or ""
 		image     debian.Image

@@ -37,11 +37,12 @@ var (
 const coreLabel = "core"
 
 // chosen are the sites of the promises in this run, and titles their names. whole is true if the run has all
-// promises.
+// promises, and onlyCore if it has none outside of the core.
 var (
-	chosen = map[kit.Site]bool{}
-	titles []string
-	whole  = true
+	chosen   = map[kit.Site]bool{}
+	titles   []string
+	whole    = true
+	onlyCore = true
 )
 
 // TestPromises tests every promise on real nodes. With KUBECONFIG it uses that cluster, which must
@@ -70,20 +71,31 @@ func TestPromises(t *testing.T) {
 			site := spec.ContainerHierarchyTexts[len(spec.ContainerHierarchyTexts)-1]
 			chosen[kit.Site(site)] = true
 			titles = append(titles, spec.LeafNodeText)
+			onlyCore = onlyCore && slices.Contains(spec.Labels(), coreLabel)
 		}
 	}
 	RunSpecs(t, "Promises")
 }
 
-var _ = describe(kit.SharedSite)
+// Shared promises that may take minutes start before the others. Otherwise one of them is the last one, and
+// all other processes wait for it.
+var (
+	_ = describe(kit.SharedSite, takesMinutes, SpecPriority(1))
+	_ = describe(kit.SharedSite, func(p kit.Promise) bool { return !takesMinutes(p) })
+)
+
+// takesMinutes reports whether a promise may take minutes. Of the core, those that are no scorecard tests do.
+func takesMinutes(p kit.Promise) bool { return p.Long || p.Core }
+
+func anyPromise(kit.Promise) bool { return true }
 
 // Promises of the other sites run one after another in one process. Each site runs concurrently on
 // a cluster of its own, or with -in-turn all of them on one. They start first, because they take as
 // long as the shared site.
-var _ = Describe("", SpecPriority(1), func() {
+var _ = Describe("", SpecPriority(2), func() {
 	if os.Getenv("KUBECONFIG") != "" { // there is only one cluster and one operator
 		for _, site := range kit.Alone {
-			describe(site, Serial)
+			describe(site, anyPromise, Serial)
 		}
 		return
 	}
@@ -94,19 +106,19 @@ var _ = Describe("", SpecPriority(1), func() {
 	for sites := range slices.Chunk(kit.Alone, together) {
 		Describe("", Ordered, ContinueOnFailure, func() {
 			for _, site := range sites {
-				describe(site)
+				describe(site, anyPromise)
 			}
 			AfterAll(func() { powerOff(sites[0]) })
 		})
 	}
 })
 
-// describe creates a spec for each promise of a site.
-func describe(site kit.Site, decorators ...any) bool {
+// describe creates a spec for each chosen promise of a site.
+func describe(site kit.Site, choose func(kit.Promise) bool, decorators ...any) bool {
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
 		for _, list := range promises.Lists {
 			for _, p := range list.Promises {
-				if p.Site == site {
+				if p.Site == site && choose(p) {
 					It(p.Name, labelsOf(p, list.Label), func(ctx SpecContext) { try(ctx, p) })
 				}
 			}

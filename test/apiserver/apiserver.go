@@ -32,6 +32,10 @@ import (
 // TheOperator is the user with the rights of the shipped roles.
 const TheOperator = "system:serviceaccount:operator-system:manager"
 
+// First marks specs that take long, and start before the others. Otherwise one of them is the last one, and all
+// other processes wait for it.
+const First = SpecPriority(1)
+
 // Run runs the specs of a kind. They are skipped without an API server.
 func Run(t *testing.T, kind string) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
@@ -59,7 +63,9 @@ func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	format.TruncatedDiff = false
 	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	// Reads by several suites at once cost more time than shorter intervals save.
+	SetDefaultEventuallyPollingInterval(40 * time.Millisecond)
+	SetDefaultConsistentlyPollingInterval(25 * time.Millisecond)
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(add(scheme)).To(Succeed())
 	s := Server{Environment: &envtest.Environment{
