@@ -9,13 +9,14 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/children"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset/facts"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 )
 
 // isRead reports whether an owner is in the cluster if it exists: the object itself, or one of its
 // StatefulSets. Other owners were not read.
 func (s *Simulation) isRead(owner metav1.OwnerReference) bool {
-	if owner.Kind == statefulSet.Kind {
+	if owned.IsStatefulSet(&owner, owner.Name) {
 		_, _, ok := children.ParseChild(s.Key.Name, owner.Name)
 		return ok
 	}

@@ -85,7 +85,8 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	Announce(news, f)
 	steps := StatusPatch(f, p, slices.Concat(earlier.Of(f.Set.UID), news.Decisions())...)
 	gauge(key, f.Record)
-	if len(steps) == 0 || r.isStored(f, p) {
+	isStored := !p.RecordFirst && r.isStored(f, p) // decisions depend on the record: it is written until it is stored
+	if len(steps) == 0 || isStored {
 		return true, nil
 	}
 	outcomes := r.Runner.Run(ctx, key, steps)

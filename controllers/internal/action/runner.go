@@ -223,7 +223,10 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	}
 	if a.Verify != nil {
 		if err := a.Verify(obj); err != nil {
-			return obj, fmt.Errorf("%s: %w: %w", a.what(), rejection.ErrChanged, err)
+			if !errors.Is(err, rejection.ErrUnstored) {
+				err = fmt.Errorf("%w: %w", rejection.ErrChanged, err)
+			}
+			return obj, fmt.Errorf("%s: %w", a.what(), err)
 		}
 	}
 	return obj, nil

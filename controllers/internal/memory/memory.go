@@ -74,6 +74,6 @@ func (r *Refusal) Text() string { return r.text }
 
 // refused reports whether the API server rejected a write, or stored it with changes.
 func refused(err error) bool {
-	return errors.Is(err, rejection.ErrChanged) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	return errors.Is(err, rejection.ErrChanged) || errors.Is(err, rejection.ErrUnstored) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsAlreadyExists(err)
 }

@@ -48,6 +48,7 @@ func TestRefusal(t *testing.T) {
 		{"a successful write clears the refusal", nil, false},
 		{"an error without a status", errors.New("no response"), false},
 		{"not a refusal", errors.New("no response"), false},
+		{"a write that was not stored is reported as well", fmt.Errorf("patch: %w", rejection.ErrUnstored), true},
 		{"a write that was changed is reported as well", fmt.Errorf("patch: %w", rejection.ErrChanged), true},
 	} {
 		if r.Learn(step.failed); (r.Text() != "") != step.told {

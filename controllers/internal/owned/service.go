@@ -20,6 +20,8 @@ func Service(have, want *corev1.Service) *corev1.Service {
 	next.Labels = Labels(have.Labels, want.Labels)
 	if mustRelease(have, want) {
 		next.Spec.Type, next.Spec.ExternalName = corev1.ServiceTypeExternalName, releasedName
+		next.Spec.LoadBalancerSourceRanges = nil // the API server accepts them in no other type
+		delete(next.Annotations, corev1.AnnotationLoadBalancerSourceRangesKey)
 		return next
 	}
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses

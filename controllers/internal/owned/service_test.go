@@ -55,6 +55,7 @@ func TestService(t *testing.T) {
 			s.Spec.Type, s.Spec.ExternalName, s.Spec.ClusterIP = corev1.ServiceTypeClusterIP, "", none
 		}, none},
 		{"a Service became headless", none, nil, asExternal(releasedName), ""},
+		{"a headless Service became a LoadBalancer with source ranges", ip, withSourceRanges, asExternal(releasedName), none},
 	} {
 		have := stored(row.have)
 		if row.change != nil {
@@ -63,6 +64,8 @@ func TestService(t *testing.T) {
 		expected := have.DeepCopy()
 		if row.then != nil {
 			row.then(expected)
+			expected.Spec.LoadBalancerSourceRanges = nil // no other type has them
+			delete(expected.Annotations, corev1.AnnotationLoadBalancerSourceRangesKey)
 		}
 		before := have.DeepCopy()
 		if got := Service(have, want(row.want)); !apiequality.Semantic.DeepEqual(got, expected) {
@@ -79,4 +82,10 @@ func TestService(t *testing.T) {
 // asExternal returns a change to type ExternalName that leaves the cluster IP, which the API server removes.
 func asExternal(name string) func(*corev1.Service) {
 	return func(s *corev1.Service) { s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, name }
+}
+
+// withSourceRanges makes a Service a LoadBalancer for some clients.
+func withSourceRanges(s *corev1.Service) {
+	s.Spec.Type, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, []string{"192.0.2.0/24"}
+	s.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "192.0.2.0/24"}
 }

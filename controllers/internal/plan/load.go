@@ -22,12 +22,14 @@ type Loaded struct {
 	Listed []simulation.Listing
 	// Unread has a sentence for each type that the user must not read, or that the cluster does not have.
 	Unread []string
+	// Unlisted are the kinds of these types.
+	Unlisted map[string]bool
 }
 
 // Load reads an object and what Kind.Reads lists. The object need not exist. It returns an error if a read
 // fails for another reason than missing permissions or a missing type.
 func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.NamespacedName) (Loaded, error) {
-	var l Loaded
+	l := Loaded{Unlisted: map[string]bool{}}
 	object := kind.New()
 	switch err := c.Get(ctx, key, object); {
 	case err == nil:
@@ -38,6 +40,7 @@ func Load(ctx context.Context, c client.Reader, kind simulation.Kind, key types.
 	for _, listing := range kind.Reads(key) {
 		switch err := c.List(ctx, listing.List, listing.Options...); {
 		case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+			l.Unlisted[objects.KindOf(listing.List)] = true
 			l.Unread = append(l.Unread, fmt.Sprintf("%s cannot be read, and the plan assumes that there are none: %v", objects.KindOf(listing.List), err))
 			continue
 		case err != nil:

@@ -105,7 +105,7 @@ type Summary struct {
 // Make simulates a change. It returns an error if the changed object cannot be compared.
 func Make(in Input) (*Plan, error) {
 	c := simulation.New(in.Now)
-	c.UIDPrefix = "planned-"
+	c.UIDPrefix, c.Unlisted = "planned-", in.Live.Unlisted
 	for _, object := range in.Live.Objects {
 		c.Put(seen(object))
 	}
@@ -122,6 +122,9 @@ func Make(in Input) (*Plan, error) {
 		start()
 		r.begin()
 		simulation.Run(c, operator, Patience)
+		for in.Approved && r.approve() { // it waited for this approval before the change
+			simulation.Run(c, operator, Patience)
+		}
 		p.InProgress = r.end()
 	}
 	was, reasonBefore, _ := stateOf(r.present(), true)

@@ -38,8 +38,10 @@ type recorder struct {
 	steps    []Step
 	leaders  map[string]string // pods with a leading role, and that role
 	minReady int
-	blocked  bool          // budgets allowed no eviction at the beginning
 	pods     []*corev1.Pod // the members while a change is recorded
+	// blocked is true if budgets allowed no eviction at the beginning, or no pod was Ready, and blockedNow if they allow
+	// none now.
+	blocked, blockedNow bool
 }
 
 // before is the state at the beginning of a recording.
@@ -53,7 +55,8 @@ func (r *recorder) begin() before {
 	r.object()
 	r.steps, r.leaders = nil, r.leading()
 	r.minReady = r.ready()
-	r.blocked = r.blocks()
+	r.blockedNow = r.blocks()
+	r.blocked = r.minReady == 0 || r.blockedNow
 	return before{pods: len(r.members()), claims: r.claims()}
 }
 
@@ -99,7 +102,11 @@ func (r *recorder) record(act *action.Action, was, is client.Object) {
 		}
 	}
 	r.handovers(act)
-	if n := len(r.steps); n > 0 && !r.blocked && changesEvictions(either(was, is)) && r.blocks() {
+	if r.blocked || !changesEvictions(either(was, is)) {
+		return
+	}
+	r.blockedNow = r.blocks()
+	if n := len(r.steps); n > 0 && r.blockedNow {
 		r.steps[n-1].EvictionsBlocked = true
 	}
 }
@@ -167,7 +174,7 @@ func (r *recorder) created(act *action.Action, was, is client.Object, create, re
 }
 
 func (r *recorder) add(act *action.Action, step Step) {
-	step.at, step.Ready = r.cluster.Now, r.ready()
+	step.at, step.Ready, step.EvictionsBlocked = r.cluster.Now, r.ready(), r.blockedNow && !r.blocked
 	if act != nil {
 		step.Reason = act.Reason
 	}

@@ -16,6 +16,9 @@ import (
 // ErrChanged is the error of a write that the API server accepted, but stored with changes.
 var ErrChanged = errors.New("an admission webhook or policy of the cluster changed the written object")
 
+// ErrUnstored is the error of a write of a status that the API server accepted, but without some fields.
+var ErrUnstored = errors.New("the API server did not store")
+
 // maxCauses is the max number of listed causes, and maxDetail the max number of bytes of each.
 const maxCauses, maxDetail = 10, 500
 

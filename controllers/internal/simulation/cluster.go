@@ -49,6 +49,8 @@ type Cluster struct {
 
 	// UIDPrefix is the prefix of the UIDs of new objects, if the cluster contains objects of another one.
 	UIDPrefix string
+	// Unlisted are the kinds whose objects are not in the cluster because they could not be listed.
+	Unlisted map[string]bool
 
 	writes, versions, uids int
 	removed                map[types.UID]bool

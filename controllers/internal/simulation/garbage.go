@@ -14,7 +14,8 @@ import (
 // Collector is the garbage collector: it deletes objects whose owners are all gone. An owner is gone if it was deleted
 // in the cluster. An owner that never was in the cluster may exist.
 type Collector struct {
-	// IsRead reports whether an owner would be in the cluster if it existed. If it is nil, this is not known of any.
+	// IsRead reports whether an owner would be in the cluster if it existed and its kind could be listed. If it is nil,
+	// this is not known of any.
 	IsRead func(owner metav1.OwnerReference) bool
 	// Collects reports whether an object is deleted. If it is nil, all objects are.
 	Collects func(obj client.Object) bool
@@ -50,8 +51,8 @@ func (g Collector) existing(c *Cluster) func(metav1.OwnerReference) bool {
 		present[obj.GetUID()] = true
 	}
 	return func(owner metav1.OwnerReference) bool {
-		isGone := c.removed[owner.UID] || (g.IsRead != nil && g.IsRead(owner))
-		return present[owner.UID] || !isGone
+		isMissing := g.IsRead != nil && !c.Unlisted[owner.Kind] && g.IsRead(owner)
+		return present[owner.UID] || (!isMissing && !c.removed[owner.UID])
 	}
 }
 

@@ -38,6 +38,13 @@ func TestCollector(t *testing.T) {
 	if got := strings.Join(left, " "); got != "both spared unknown" || !slices.Equal(c.Story, []string{"    gone is collected"}) {
 		t.Errorf("left are %s, and the story is %q", got, c.Story)
 	}
+	c.Unlisted = map[string]bool{read.Kind: true}
+	c.Put(owned("unlisted", read))
+	if n := len(collector.Moves(c)); n != 0 {
+		t.Errorf("%d objects are garbage although objects of the kind of their owner could not be listed", n)
+	}
+	c.Unlisted = nil
+	c.Remove(c.All[objects.Key{Kind: "ConfigMap", Namespace: "ns", Name: "unlisted"}])
 	owner := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: read.UID}}
 	c.Put(owner)
 	c.Put(owned("gone", read))

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // RetryAfter is the time after which a field is written again, because the CRD may have been updated.
@@ -88,11 +90,11 @@ func Missing(written, stored any) []string {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// Verify returns an error if the API server did not store fields of a record that it must store.
+// Verify returns rejection.ErrUnstored if the API server did not store fields of a record that it must store.
 func Verify(written, stored any) error {
 	if missing := Missing(written, stored); len(missing) > 0 {
-		return fmt.Errorf("the API server did not store status.%s: the CustomResourceDefinition is older than the operator; apply the current one",
-			strings.Join(missing, ", status."))
+		return fmt.Errorf("%w status.%s: the CustomResourceDefinition is older than the operator; apply the current one",
+			rejection.ErrUnstored, strings.Join(missing, ", status."))
 	}
 	return nil
 }
@@ -106,7 +108,10 @@ func compare(path string, written, stored any, sent, missing map[string]bool) {
 		have, _ := stored.(map[string]any)
 		for key, value := range written {
 			below := below(path, key)
-			if sent[below] = true; isZero(have[key]) && !isZero(value) {
+			if isZero(value) {
+				continue // it is not known whether it would be stored
+			}
+			if sent[below] = true; isZero(have[key]) {
 				missing[below] = true
 			} else {
 				compare(below, value, have[key], sent, missing)

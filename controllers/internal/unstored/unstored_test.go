@@ -109,3 +109,15 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 		t.Error("two large numbers are confused")
 	}
 }
+
+// TestAnEmptyValueProvesNothing tests that a field stays known if an object is written in which it is empty.
+func TestAnEmptyValueProvesNothing(t *testing.T) {
+	var m Memory
+	stored, empty := full(), full()
+	stored.Epoch, empty.Epoch = 0, 0
+	m.Learn(full(), stored, now)
+	m.Learn(empty, empty, now)
+	if !m.Same(stored, full(), now) {
+		t.Error("the field is written again")
+	}
+}

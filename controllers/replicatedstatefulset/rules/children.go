@@ -68,7 +68,7 @@ func patchChild(f *facts.Facts, p *Plan, changed bool, a action.Action) {
 
 // KeepStatefulSet creates and repairs the StatefulSet. It writes a new template if the template
 // hash differs, which recreates the pods, or if another client changed the template. Fields that
-// the API server added stay. scale sets the replicas, and the API server allows no change of the other
+// the API server added stay. scale sets the replicas. The API server of an old Kubernetes allows no change of the other
 // fields.
 func KeepStatefulSet(f *facts.Facts, p *Plan) {
 	have := f.Stateful
@@ -91,7 +91,7 @@ func KeepStatefulSet(f *facts.Facts, p *Plan) {
 	keepRecordOfConfig(next, carries.Record)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
 	next.Spec.Ordinals = want.Spec.Ordinals // with another start, the StatefulSet controller deletes members
-	next.Spec.MinReadySeconds, next.Spec.RevisionHistoryLimit = want.Spec.MinReadySeconds, want.Spec.RevisionHistoryLimit
+	next.Spec.MinReadySeconds = want.Spec.MinReadySeconds
 	next.Spec.PersistentVolumeClaimRetentionPolicy = retentionMeanwhile(f.World)
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := facts.NeedsNewPods(have, want)

@@ -57,7 +57,7 @@ func TestRS47EditsOfTheStatefulSetAreUndone(t *testing.T) {
 		{"another first ordinal", func(s *appsv1.StatefulSetSpec) { s.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5} }, 0, true},
 		{"another first ordinal right after a patch", func(s *appsv1.StatefulSetSpec) { s.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5} }, spec.MendPause / 2, false},
 		{"minReadySeconds", func(s *appsv1.StatefulSetSpec) { s.MinReadySeconds = 60 }, 0, true},
-		{"revisionHistoryLimit", func(s *appsv1.StatefulSetSpec) { s.RevisionHistoryLimit = ptr.To(int32(10)) }, 0, true},
+		{"revisionHistoryLimit, which an old API server does not allow to change", func(s *appsv1.StatefulSetSpec) { s.RevisionHistoryLimit = ptr.To(int32(10)) }, 0, false},
 		{"updateStrategy", func(s *appsv1.StatefulSetSpec) { s.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType }, 0, true},
 		{"the retention of claims", func(s *appsv1.StatefulSetSpec) {
 			s.PersistentVolumeClaimRetentionPolicy.WhenDeleted = appsv1.DeletePersistentVolumeClaimRetentionPolicyType

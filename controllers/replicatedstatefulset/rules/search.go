@@ -271,7 +271,7 @@ func isStartingSince(m *facts.Member, then time.Time) bool {
 // noteNotCompared records that the copy of the last primary may be newer than that of the promoted
 // secondary.
 func (p *Plan) noteNotCompared(f *facts.Facts, promoted *facts.Member) {
-	if !p.writesRecord || f.Record.Epoch == 0 || f.LossProven {
+	if !p.writesRecord || f.Record.Epoch == 0 {
 		return
 	}
 	old := f.ByUID(f.LossOf)
@@ -282,11 +282,13 @@ func (p *Plan) noteNotCompared(f *facts.Facts, promoted *facts.Member) {
 	switch {
 	case old == nil && len(f.Among(func(m *facts.Member) bool { return m.Version.Known && m.Ordinal < f.Wanted() })) >= f.Wanted():
 		return // all were compared
-	case old == nil:
-	case wasHandedOver(f, old), old.Version.Known && old.Version.Sequence <= promoted.Version.Sequence:
-		return
-	case old.Version.Known:
+	case old != nil && old.Version.Known:
+		if old.Version.Sequence <= promoted.Version.Sequence {
+			return
+		}
 		had = strconv.FormatUint(old.Version.Sequence, 10)
+	case f.LossProven, old != nil && wasHandedOver(f, old):
+		return
 	}
 	remedy := "To compare that copy before a promotion, set spec.failover.restartPrimary to IfNewest"
 	if f.LimitsLoss() {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simulation/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset/spec"
@@ -38,13 +39,10 @@ func (s *Simulation) garbage() []func() {
 	}}.Moves(s.Cluster))
 }
 
-// isRead reports whether an owner is in the cluster if it exists: the set, its StatefulSet, or a member.
+// isRead reports whether an owner is in the cluster if it exists: the set, or its StatefulSet.
 func (s *Simulation) isRead(owner metav1.OwnerReference) bool {
-	switch owner.Kind {
-	case "Pod":
+	if owned.IsStatefulSet(&owner, spec.StatefulSetName(named(s.Key))) {
 		return true
-	case "StatefulSet":
-		return owner.Name == spec.StatefulSetName(named(s.Key))
 	}
 	return owner.Kind == objects.KindOf(Kind{}.New()) && owner.Name == s.Key.Name
 }

@@ -79,11 +79,12 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	for _, o := range done.effective(action.PatchStatus) {
 		base = o.Answer.(*v1alpha1.StatefulCluster)
 	}
-	if r.unstored.Same(&base.Status, &status, f.Now) {
+	isRecord := changesRecord(&base.Status, &status)
+	if !isRecord && r.unstored.Same(&base.Status, &status, f.Now) {
 		return 0, nil
 	}
 	memory := r.Reader.Of(f.Set)
-	if !changesRecord(&base.Status, &status) {
+	if !isRecord {
 		if len(done.Outcomes) > 0 && len(done.Refused) == 0 {
 			return spec.StatusInterval, nil
 		}

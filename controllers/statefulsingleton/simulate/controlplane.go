@@ -4,8 +4,10 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
@@ -47,7 +49,10 @@ func (s *Simulation) garbageMoves() (moves []Move) {
 
 // isOwnerRead reports whether an owner is in the cluster if it exists.
 func isOwnerRead(owner metav1.OwnerReference) bool {
-	return slices.Contains([]string{"Deployment", "Pod", "ReplicaSet", "StatefulSet"}, owner.Kind)
+	if group, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && group.Group == appsv1.GroupName {
+		return slices.Contains([]string{"Deployment", "ReplicaSet", "StatefulSet"}, owner.Kind)
+	}
+	return owner.APIVersion == "v1" && owner.Kind == "Pod"
 }
 
 // placement returns the next move of the control plane for a pod, and its name; nil if there is none.

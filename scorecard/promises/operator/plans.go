@@ -10,10 +10,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,8 +114,11 @@ func planAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ran
 		settle()
 	}
 	observed.wait(ctx, c)
+	approvals := len(p.Steps)
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plugin.Step) bool { return s.Action == plugin.Approve })
-	agree(c, p, observed, fmt.Sprintf("seed %d, %s, %s", seed, e.Kind, name))
+	approvals -= len(p.Steps)
+	c.Expect(approvals == 1).To(Equal(request.Approved), "%d approvals are planned", approvals)
+	agree(ctx, c, p, observed, fmt.Sprintf("seed %d, %s, %s", seed, e.Kind, name))
 }
 
 // drainAgrees drains the node of a random pod of one object.
@@ -136,7 +142,7 @@ func drainAgrees(ctx context.Context, c *kit.Cluster, e kit.Editable, random *ra
 		e.Settle()
 		observed.wait(ctx, c)
 	}
-	agree(c, p, observed, fmt.Sprintf("seed %d, %s, a drain", seed, e.Kind))
+	agree(ctx, c, p, observed, fmt.Sprintf("seed %d, %s, a drain", seed, e.Kind))
 	c.Expect(left).To(HaveLen(len(p.Blocked)), "pods that are not evicted; planned: %v", p.Blocked)
 	for _, name := range left {
 		c.Expect(p.Blocked).To(ContainElement(ContainSubstring("pod " + name + " ")))
@@ -168,7 +174,9 @@ func evict(ctx context.Context, c *kit.Cluster, node string) (left []string) {
 }
 
 // agree compares a plan with what happened, and makes wrong plans, which must differ.
-func agree(c *kit.Cluster, p *plugin.Plan, observed *observed, name string) {
+func agree(ctx context.Context, c *kit.Cluster, p *plugin.Plan, observed *observed, name string) {
+	c.Expect(p.InProgress).To(BeEmpty(), "%s: steps of an object that was at rest:\n%s", name, sentences(p.InProgress))
+	c.Expect(p.State).To(Equal(stateOf(ctx, c, p)), "%s: the state is not as planned: %s: %s", name, p.Reason, p.Message)
 	happened, summary := observed.Steps()
 	c.Log("%s: %d steps planned, %d happened", name, len(p.Steps), len(happened))
 	differences := plugin.Differences(p, happened)
@@ -177,6 +185,34 @@ func agree(c *kit.Cluster, p *plugin.Plan, observed *observed, name string) {
 	for what, wrong := range wrongPlans(p) {
 		c.Expect(plugin.Differences(wrong, happened)).NotTo(BeEmpty(), "a plan in which %s is not noticed", what)
 	}
+}
+
+// stateOf returns the state of the object of a plan.
+func stateOf(ctx context.Context, c *kit.Cluster, p *plugin.Plan) plugin.State {
+	object := &unstructured.Unstructured{}
+	for gvk := range c.Client.Scheme().AllKnownTypes() {
+		if gvk.Kind == p.Kind {
+			object.SetGroupVersionKind(gvk)
+		}
+	}
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return plugin.Complete
+	}
+	c.Check(err)
+	var read struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	c.Check(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read))
+	switch {
+	case meta.IsStatusConditionTrue(read.Status.Conditions, "Stalled"):
+		return plugin.Stopped
+	case meta.IsStatusConditionTrue(read.Status.Conditions, "Reconciling"):
+		return plugin.Waiting
+	}
+	return plugin.Complete
 }
 
 // wrongPlans returns copies of a plan that are made wrong.
@@ -202,6 +238,12 @@ func wrongPlans(p *plugin.Plan) map[string]*plugin.Plan {
 	make("the first step is missing", func(s []plugin.Step) []plugin.Step { return s[1:] })
 	make("the last step is missing", func(s []plugin.Step) []plugin.Step { return s[:len(s)-1] })
 	make("the first step is repeated", func(s []plugin.Step) []plugin.Step { return append(s, s[0]) })
+	if first, last := p.Steps[0], p.Steps[len(p.Steps)-1]; recreates(first) && recreates(last) && first.Name != last.Name && first.Batch < last.Batch {
+		make("the first pod is recreated last", func(s []plugin.Step) []plugin.Step {
+			s[0].Name, s[len(s)-1].Name = last.Name, first.Name
+			return s
+		})
+	}
 	make("the last step does something else", func(s []plugin.Step) []plugin.Step {
 		s[len(s)-1].Action = "Paint"
 		return s
@@ -212,6 +254,8 @@ func wrongPlans(p *plugin.Plan) map[string]*plugin.Plan {
 	})
 	return wrong
 }
+
+func recreates(s plugin.Step) bool { return s.Action == plugin.RecreatePod }
 
 func sentences(steps []plugin.Step) string {
 	var all []string
@@ -253,11 +297,20 @@ func (o *observed) follow(changes watch.Interface) {
 	for e := range changes.ResultChan() {
 		if object, isObject := e.Object.(client.Object); isObject && e.Type != watch.Bookmark && e.Type != watch.Error {
 			o.See(object, e.Type == watch.Deleted, time.Now())
-			if _, isNode := object.(*corev1.Node); !isNode {
+			if !changesAtRest(object) {
 				o.last.Store(time.Now().UnixNano())
 			}
 		}
 	}
+}
+
+// changesAtRest reports whether an object changes although nothing happens: kubelets and agents renew Leases.
+func changesAtRest(object client.Object) bool {
+	switch object.(type) {
+	case *corev1.Node, *coordinationv1.Lease:
+		return true
+	}
+	return false
 }
 
 // wait waits until nothing has changed for a while.

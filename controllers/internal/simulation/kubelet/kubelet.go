@@ -283,6 +283,9 @@ func freeNode(c *simulation.Cluster, p *corev1.Pod) (best string) {
 // reaches reports whether a node can mount the bound volumes of a pod. A volume that is not in the cluster can be
 // mounted on any node.
 func reaches(c *simulation.Cluster, n *corev1.Node, p *corev1.Pod) bool {
+	if n.Annotations[annotationFits] != "" {
+		return true
+	}
 	for _, claim := range c.Claims(p) {
 		pv, exists := c.All[objects.Key{Kind: "PersistentVolume", Name: claim.Spec.VolumeName}].(*corev1.PersistentVolume)
 		if exists && volume.CheckNodeAffinity(pv, n.Labels) != nil {

@@ -32,9 +32,21 @@ func (s *sync) claimsOf(pod *corev1.Pod) (claims []*corev1.PersistentVolumeClaim
 // awaitsClaims reports whether a pod cannot be created because a claim of its name is being deleted, or will be deleted
 // with an earlier pod.
 func (s *sync) awaitsClaims(pod *corev1.Pod) bool {
-	deletes := policyOf(s.set).WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	return s.hasStaleClaim(pod) || slices.ContainsFunc(s.claimsOf(pod), func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.DeletionTimestamp != nil
+	})
+}
+
+// awaitsEarlier reports whether a claim of an ordinal will be deleted with an earlier pod.
+func (s *sync) awaitsEarlier(ordinal int) bool { return s.hasStaleClaim(s.build(ordinal)) }
+
+// hasStaleClaim reports whether a claim of a pod will be deleted with an earlier pod.
+func (s *sync) hasStaleClaim(pod *corev1.Pod) bool {
+	if policyOf(s.set).WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		return false
+	}
 	return slices.ContainsFunc(s.claimsOf(pod), func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.DeletionTimestamp != nil || (deletes && hasEarlier(claim, podKind.Kind, pod))
+		return hasEarlier(claim, podKind.Kind, pod)
 	})
 }
 

@@ -158,6 +158,8 @@ func (s *sync) fill() (waits bool) {
 		ordinal := start(s.set) + i
 		p := s.pods[ordinal]
 		switch {
+		case p == nil && !isOrdered(s.set) && s.awaitsEarlier(ordinal):
+			// Other pods do not wait for the claims of this one.
 		case p == nil && !s.isBlocked(ordinal):
 			s.step("order"+nameOf(s.set, ordinal), func() { s.CreatePod(s.set, ordinal) })
 		case p == nil:
@@ -191,9 +193,11 @@ func (s *sync) trim() (waits bool) {
 	if isOrdered(s.set) {
 		last := len(excess) - 1
 		unavailable := slices.IndexFunc(excess, func(ordinal int) bool { return !s.isAvailable(s.pods[ordinal]) })
-		isBlocked := podstate.Terminating(s.pods[excess[last]]) || (unavailable >= 0 && unavailable < last)
-		if !isBlocked {
-			s.remove(s.pods[excess[last]], "")
+		p := s.pods[excess[last]]
+		// An unavailable pod is deleted only if no lower one is unavailable.
+		isBlocked := unavailable >= 0 && unavailable < last && !s.isAvailable(p)
+		if !podstate.Terminating(p) && !isBlocked {
+			s.remove(p, "")
 		}
 		return true
 	}

@@ -199,6 +199,15 @@ func TestAnUnhealthyPodBlocksOrderedOnes(t *testing.T) {
 	s.Put(healthy)
 	s.rest()
 	s.has("only the last one is unhealthy", "db-0 one")
+
+	s = newStage(t, onDelete)
+	lower := s.pod("db-1")
+	lower.Spec.Containers[0].Image = kubelet.BadImage
+	s.Put(lower)
+	s.rest()
+	s.edit(scale(1))
+	s.rest()
+	s.has("only a lower one is unhealthy", "db-0 one")
 }
 
 // TestUpdates tests which pods an update replaces, and how many are unavailable meanwhile.
