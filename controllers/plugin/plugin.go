@@ -160,5 +160,5 @@ func Observe(ctx context.Context, c client.Reader, kind string, key types.Namesp
 // Differences compares the steps of a plan with those that happened. It returns nothing if all happened as planned.
 func Differences(p *Plan, happened []Step) []string {
 	randomNames := p.Kind == "StatefulCluster" || p.Kind == "StatefulSingleton"
-	return plan.Differences(p.Steps, happened, randomNames)
+	return plan.Differences(p.Steps, happened, randomNames, p.Drain)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,24 @@ func TestMake(t *testing.T) {
 	p, err = Make(context.Background(), c, Request{Kind: "ReplicatedStatefulSet", Key: client.ObjectKeyFromObject(after), Put: []client.Object{after}}, c.Now)
 	if err != nil || p.Summary.PodsRecreated != 3 || p.Summary.Handovers != 1 || p.State != Complete || len(p.InProgress) > 0 {
 		t.Errorf("%v, %+v", err, p)
+	}
+}
+
+// TestMakeReportsThatNoNodeIsLeft drains a Node while all others are cordoned.
+func TestMakeReportsThatNoNodeIsLeft(t *testing.T) {
+	for kind, object := range map[string]client.Object{"ReplicatedStatefulSet": replicated(3), "ExtendedStatefulSet": extendedfixture.FakeSet(2)} {
+		c, key := atRest(t, kind, object), client.ObjectKeyFromObject(object)
+		node := ""
+		for _, pod := range kubelet.Pods(c) {
+			node = pod.Spec.NodeName
+		}
+		for i := range 4 {
+			kubelet.Cordon(c, fmt.Sprintf("n%d", i+1), true)
+		}
+		p, err := Make(context.Background(), c, Request{Kind: kind, Key: key, Drain: node}, c.Now)
+		if err != nil || p.State == Complete || !strings.Contains(p.Message, "Unschedulable") {
+			t.Errorf("%s: %v, %+v", kind, err, p)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Change struct {
 	Others func(*simulation.Cluster) []func()
 	// Blocked returns a sentence for each member that the change could not evict. It can be nil.
 	Blocked func(members []*corev1.Pod, c *simulation.Cluster) []string
+	// Drains is the name of the Node that the change drains; "" for other changes.
+	Drains string
 	// Deletes is true if the change deletes the object of the plan.
 	Deletes bool
 	// Objects are the changed objects.

@@ -9,8 +9,8 @@ import (
 
 // Differences compares the steps of a plan with those that happened. The same steps must have happened, and steps
 // of an earlier batch must have begun before those of a later one. randomNames is true if the
-// names of new pods and claims are random.
-func Differences(planned, happened []Step, randomNames bool) (differences []string) {
+// names of new pods and claims are random. drained is the Node that is drained; "" if none is.
+func Differences(planned, happened []Step, randomNames bool, drained string) (differences []string) {
 	want, got := identities(planned, randomNames), identities(happened, randomNames)
 	inPlan, inFact := counts(want), counts(got)
 	all := maps.Clone(inPlan)
@@ -23,7 +23,7 @@ func Differences(planned, happened []Step, randomNames bool) (differences []stri
 	if len(differences) > 0 {
 		return differences
 	}
-	return misordered(planned, want, got)
+	return misordered(planned, want, got, drained)
 }
 
 // identities returns a text for each step that is equal for equal steps.
@@ -61,7 +61,7 @@ func counts(ids []string) map[string]int {
 
 // misordered returns the pairs of steps that happened in another order. The nth of several equal steps is the nth
 // one that happened.
-func misordered(planned []Step, want, got []string) (differences []string) {
+func misordered(planned []Step, want, got []string, drained string) (differences []string) {
 	places := map[string][]int{}
 	for i, id := range got {
 		places[id] = append(places[id], i)
@@ -72,7 +72,7 @@ func misordered(planned []Step, want, got []string) (differences []string) {
 	}
 	for i := range planned {
 		for j := range planned {
-			if planned[i].Batch < planned[j].Batch && place[i] > place[j] && haveOrder(planned[i], planned[j]) {
+			if planned[i].Batch < planned[j].Batch && place[i] > place[j] && haveOrder(planned[i], planned[j], drained) {
 				differences = append(differences, fmt.Sprintf("%s: planned before %s, happened after it", want[i], want[j]))
 			}
 		}
@@ -81,13 +81,22 @@ func misordered(planned []Step, want, got []string) (differences []string) {
 }
 
 // haveOrder reports whether the order of two steps is part of a plan. Claims have no order. A handover to a pod and
-// the creation of another pod are steps of two controllers, which do not wait for each other.
-func haveOrder(a, b Step) bool {
+// the creation of another pod are steps of two controllers, which do not wait for each other. A drain requests all
+// evictions at the same time, and which of two pods goes first depends on its retries.
+func haveOrder(a, b Step, drained string) bool {
 	for _, s := range []Step{a, b} {
 		if slices.Contains([]Action{CreateClaim, DeleteClaim, CreateVersion, DeleteVersion, RunJob}, s.Action) {
 			return false
 		}
 	}
 	actions := []Action{a.Action, b.Action}
+	if isOfDrain(a, drained) && isOfDrain(b, drained) {
+		return false
+	}
 	return !slices.Contains(actions, Handover) || !slices.Contains(actions, CreatePod)
+}
+
+// isOfDrain reports whether a step is an eviction from the drained Node, or creates the replacement of an evicted pod.
+func isOfDrain(s Step, drained string) bool {
+	return drained != "" && (s.Node == drained || s.Action == CreatePod)
 }

@@ -40,29 +40,51 @@ var mutations = map[string]func([]Step) []Step{
 }
 
 func TestDifferences(t *testing.T) {
-	if d := Differences(rollout(), rollout(), false); len(d) > 0 {
+	if d := Differences(rollout(), rollout(), false, ""); len(d) > 0 {
 		t.Errorf("equal plans differ: %q", d)
 	}
 	claimsFirst := rollout()
 	slices.Reverse(claimsFirst[4:])
-	if d := Differences(rollout(), claimsFirst, false); len(d) > 0 {
+	if d := Differences(rollout(), claimsFirst, false, ""); len(d) > 0 {
 		t.Errorf("claims have an order: %q", d)
 	}
 	for name, mutate := range mutations {
-		if d := Differences(mutate(rollout()), rollout(), false); len(d) == 0 {
+		if d := Differences(mutate(rollout()), rollout(), false, ""); len(d) == 0 {
 			t.Errorf("%s: no difference", name)
 		}
 	}
 	other := rollout()
 	other[4].Name, other[5].Name = "shop-x", "data-shop-x"
-	if d := Differences(rollout(), other, true); len(d) > 0 {
+	if d := Differences(rollout(), other, true, ""); len(d) > 0 {
 		t.Errorf("random names differ: %q", d)
 	}
-	if d := Differences(rollout(), other, false); len(d) != 4 {
+	if d := Differences(rollout(), other, false, ""); len(d) != 4 {
 		t.Errorf("names do not differ: %q", d)
 	}
-	if d := Differences(nil, rollout()[:1], false); len(d) != 1 || !strings.Contains(d[0], "planned 0 times, happened 1 times") {
+	if d := Differences(nil, rollout()[:1], false, ""); len(d) != 1 || !strings.Contains(d[0], "planned 0 times, happened 1 times") {
 		t.Errorf("an unplanned step: %q", d)
+	}
+}
+
+// TestDifferencesOfADrain tests that the pods of the drained Node have no order, and others have.
+func TestDifferencesOfADrain(t *testing.T) {
+	planned := []Step{
+		{Batch: 1, Action: DeletePod, Name: "shop-a", Node: "n1"}, {Batch: 2, Action: CreatePod, Name: "shop-new1"},
+		{Batch: 3, Action: DeletePod, Name: "shop-b", Node: "n1"}, {Batch: 4, Action: CreatePod, Name: "shop-new2"},
+		{Batch: 5, Action: Handover, Name: "shop-b", To: "shop-c", Role: "primary"},
+		{Batch: 6, Action: RecreatePod, Name: "shop-c", Node: "n2"},
+	}
+	happened := slices.Clone(planned)
+	happened[0], happened[2] = happened[2], happened[0]
+	if d := Differences(planned, happened, true, "n1"); len(d) > 0 {
+		t.Errorf("evictions have an order: %q", d)
+	}
+	if d := Differences(planned, happened, true, ""); len(d) == 0 {
+		t.Error("deletions have no order")
+	}
+	happened[4], happened[5] = happened[5], happened[4]
+	if d := Differences(planned, happened, true, "n1"); len(d) == 0 {
+		t.Error("a handover before the recreation of a pod of another Node has no order")
 	}
 }
 
@@ -81,7 +103,7 @@ func TestAnObserverRecordsWhatAPlanContains(t *testing.T) {
 	Put(shop("db:2", 3)).Do(c)
 	simulation.Run(c, toy{}.Start(c, key), time.Minute)
 	happened, summary := o.Steps()
-	if d := Differences(p.Steps, happened, false); len(d) > 0 {
+	if d := Differences(p.Steps, happened, false, ""); len(d) > 0 {
 		t.Errorf("%q\n%s", d, lines(happened))
 	}
 	if summary != p.Summary {

@@ -19,6 +19,7 @@ import (
 // eviction of each pod again and again until the pod is gone. Pods of DaemonSets stay.
 func Drain(node string) Change {
 	return Change{
+		Drains: node,
 		Do: func(c *simulation.Cluster) {
 			var n corev1.Node
 			if c.Get(context.Background(), client.ObjectKey{Name: node}, &n) == nil {

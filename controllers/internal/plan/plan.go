@@ -44,6 +44,8 @@ type Plan struct {
 	New bool `json:"new,omitempty"`
 	// Deleted is true if the change deletes the object.
 	Deleted bool `json:"deleted,omitempty"`
+	// Drain is the name of the Node that the change drains.
+	Drain string `json:"drain,omitempty"`
 	// Changes are the changed fields of the object.
 	Changes []Field `json:"changes"`
 	// InProgress are the steps that happen without the change, before it.
@@ -111,7 +113,7 @@ func Make(in Input) (*Plan, error) {
 	}
 	r := &recorder{kind: in.Kind, key: in.Key, cluster: c}
 	p := &Plan{Kind: objects.KindOf(in.Kind.New()), Namespace: in.Key.Namespace, Name: in.Key.Name,
-		Deleted: in.Change.Deletes, Changes: []Field{}, InProgress: []Step{}, Unknown: append([]string{}, in.Live.Unread...)}
+		Deleted: in.Change.Deletes, Drain: in.Change.Drains, Changes: []Field{}, InProgress: []Step{}, Unknown: append([]string{}, in.Live.Unread...)}
 	var operator simulation.Operator
 	start := func() {
 		operator = in.Kind.Start(c, in.Key)

@@ -100,10 +100,26 @@ func (s *Simulation) bind(p *corev1.Pod) {
 	if node == "" {
 		return
 	}
-	s.Edit(p, func(p *corev1.Pod) { p.Spec.NodeName = node })
+	s.Edit(p, func(p *corev1.Pod) {
+		p.Spec.NodeName = node
+		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	})
 	for _, claim := range claimsOf(p) {
 		s.homes[claim] = node
 	}
+}
+
+// scheduling returns the next step of the scheduler for a pod.
+func (s *Simulation) scheduling(p *corev1.Pod) func() {
+	switch {
+	case podstate.Terminating(p):
+		return nil
+	case s.place(p) == "" && s.Place == nil:
+		return kubelet.Unschedulable(s.Cluster, p)
+	case s.place(p) == "":
+		return nil
+	}
+	return func() { s.bind(p) }
 }
 
 // KubeletMove returns the next step of a pod: first the change on its node, then, as another step,
@@ -112,10 +128,7 @@ func (s *Simulation) KubeletMove(p *corev1.Pod) func() {
 	c := s.DB.Container(p)
 	switch {
 	case !podstate.Scheduled(p):
-		if podstate.Terminating(p) || s.place(p) == "" {
-			return nil
-		}
-		return func() { s.bind(p) }
+		return s.scheduling(p)
 	case !s.Up(p.Spec.NodeName):
 		return nil
 	case podstate.Terminating(p):

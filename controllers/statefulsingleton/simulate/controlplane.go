@@ -63,6 +63,9 @@ func (s *Simulation) placement(p *corev1.Pod) (string, func()) {
 		if s.freeNode(p) != "" {
 			return "bind", func() { s.bind(p) }
 		}
+		if report := kubelet.Unschedulable(s.Cluster, p); report != nil && s.reports {
+			return "unschedulable", report
+		}
 	case podstate.Scheduled(p) && s.OutOfService(p.Spec.NodeName) && !ends && !toleratesOutOfService(p):
 		return "evict", func() {
 			s.Say("    %s is evicted from %s, which is out of service", p.Name, p.Spec.NodeName)

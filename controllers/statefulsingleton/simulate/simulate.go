@@ -58,7 +58,9 @@ func (Kind) Reads(key types.NamespacedName) []simulation.Listing {
 
 // Start starts an operator for the object of that key.
 func (Kind) Start(c *simulation.Cluster, key types.NamespacedName) simulation.Operator {
-	return New(c, key).Start("operator")
+	s := New(c, key)
+	s.reports = true
+	return s.Start("operator")
 }
 
 // Owns reports whether the object selects a pod, or the pod was created for it.

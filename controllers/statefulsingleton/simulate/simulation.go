@@ -51,6 +51,8 @@ type Simulation struct {
 	// unguarded is the problem with the guard that the object reports.
 	unguarded engine.Notice
 	letter    int
+	// reports is true if the scheduler reports pods that no Node accepts. Stories do not contain these reports.
+	reports bool
 }
 
 // Hooks are changes that tests make. The zero value makes none.

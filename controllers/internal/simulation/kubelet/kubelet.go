@@ -114,12 +114,7 @@ func schedule(c *simulation.Cluster, p *corev1.Pod, step func(what string, chang
 		return nil // like the scheduler, wait for the claim
 	}
 	if freeNode(c, p) == "" {
-		if _, isReported := podstate.UnschedulableSince(p); isReported {
-			return nil
-		}
-		return step("finds no node", func(p *corev1.Pod) {
-			setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
-		})
+		return Unschedulable(c, p)
 	}
 	return func() { // other pods may have been bound meanwhile
 		node := freeNode(c, p)
@@ -127,6 +122,19 @@ func schedule(c *simulation.Cluster, p *corev1.Pod, step func(what string, chang
 			p.Spec.NodeName = node
 			setCondition(c, p, corev1.PodScheduled, corev1.ConditionTrue, "")
 		})()
+	}
+}
+
+// Unschedulable returns the step that reports that a pod cannot be bound to any node; nil if that is reported.
+func Unschedulable(c *simulation.Cluster, p *corev1.Pod) func() {
+	if _, isReported := podstate.UnschedulableSince(p); isReported {
+		return nil
+	}
+	return func() {
+		c.Say("    %s finds no node", p.Name)
+		edit(c, p, func(p *corev1.Pod) {
+			setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
+		})
 	}
 }
 
