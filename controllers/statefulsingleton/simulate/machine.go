@@ -77,7 +77,12 @@ func (s *Simulation) Knows(node string) bool {
 }
 
 // Current returns the pod of a body in the API; nil if it was removed.
-func (s *Simulation) Current(b *Body) *corev1.Pod { return s.PodOf(b.Pod.UID) }
+func (s *Simulation) Current(b *Body) *corev1.Pod {
+	if p := s.pod(b.Pod.Name); p != nil && p.UID == b.Pod.UID {
+		return p
+	}
+	return nil
+}
 
 // speak returns the moves of a kubelet that involve the API server.
 func (s *Simulation) speak(b *Body) (moves []Move) {

@@ -19,9 +19,10 @@ var kind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 // claim finds the pods of the StatefulSet. It adds the steps that adopt pods without a controller that the StatefulSet
 // selects, and release pods that it no longer selects. Pods that will be adopted already count.
 func (s *sync) claim(pods []*corev1.Pod) {
+	selector := selectorOf(s.set)
 	for _, p := range pods {
 		ordinal, isMember := ordinalOf(s.set, p)
-		isSelected := isMember && s.selects(p)
+		isSelected := isMember && selector.Matches(labels.Set(p.Labels))
 		isOurs := metav1.IsControlledBy(p, s.set)
 		switch {
 		case isOurs && isSelected:
@@ -35,13 +36,16 @@ func (s *sync) claim(pods []*corev1.Pod) {
 	}
 }
 
-// selects reports whether the StatefulSet selects a pod. Only in tests, StatefulSets have no selector and select all pods.
-func (s *sync) selects(p *corev1.Pod) bool {
-	selector, err := metav1.LabelSelectorAsSelector(s.set.Spec.Selector)
-	if err != nil {
-		panic(err) // the API server has validated it
+// selectorOf returns the selector of a StatefulSet. Only in tests, StatefulSets have no selector and select all pods.
+func selectorOf(set *appsv1.StatefulSet) labels.Selector {
+	if set.Spec.Selector == nil {
+		return labels.Everything()
 	}
-	return s.set.Spec.Selector == nil || selector.Matches(labels.Set(p.Labels))
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil { // the API server validates it
+		return labels.Nothing()
+	}
+	return selector
 }
 
 // mayAdopt reports whether a pod has no controller and stays, as the StatefulSet does.
