@@ -30,7 +30,6 @@ type (
 	Step    = plan.Step
 	Field   = plan.Field
 	Summary = plan.Summary
-	State   = plan.State
 	// Observer records what happens in a real cluster, to compare it with a plan.
 	Observer = plan.Observer
 )

@@ -82,7 +82,7 @@ func (p *Plugin) plan() *cobra.Command {
 	c.Flags().BoolVar(&options.ForceConflicts, "force-conflicts", false, "With --server-side, take over fields of other managers.")
 	c.Flags().StringVar(&options.FieldManager, "field-manager", "kubectl", "The name of the manager of the fields, for example kustomize-controller.")
 	c.PersistentFlags().StringVarP(&planner.output, "output", "o", "", "Output format. One of: (json, yaml).")
-	c.PersistentFlags().StringSliceVar(&planner.assume, "assume", nil, "Continue where the change waits for a person. One of: (approved).")
+	c.PersistentFlags().StringSliceVar(&planner.assume, "assume", nil, "Continue where the change waits for an approval. One of: (approved).")
 	c.AddCommand(planner.scale(), planner.delete(), planner.drain())
 	return c
 }

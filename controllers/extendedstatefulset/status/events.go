@@ -85,8 +85,10 @@ func (r *Reporter) writeStatus(ctx context.Context, f *facts.Facts, p *rules.Pla
 	Announce(news, f)
 	steps := StatusPatch(f, p, slices.Concat(earlier.Of(f.Set.UID), news.Decisions())...)
 	gauge(key, f.Record)
-	isStored := !p.RecordFirst && r.isStored(f, p) // decisions depend on the record: it is written until it is stored
-	if len(steps) == 0 || isStored {
+	if len(steps) == 0 {
+		return true, nil
+	}
+	if !p.RecordFirst && r.isStored(f, p) { // decisions depend on the record: it is written until it is stored
 		return true, nil
 	}
 	outcomes := r.Runner.Run(ctx, key, steps)

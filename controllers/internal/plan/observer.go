@@ -49,6 +49,14 @@ func (o *Observer) See(object client.Object, gone bool, now time.Time) {
 	}
 }
 
+// State returns the present state of the object.
+func (o *Observer) State() State {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	state, _, _ := stateOf(o.records.present(), true)
+	return state
+}
+
 // Steps returns what has happened, and its numbers.
 func (o *Observer) Steps() ([]Step, Summary) {
 	o.mu.Lock()

@@ -26,7 +26,7 @@ const (
 	DeleteVersion Action = "DeleteVersion"
 	// RunJob starts a Job.
 	RunJob Action = "RunJob"
-	// Approve is an approval by a person. Plans contain it if approvals are assumed.
+	// Approve is the approval of a revision. Plans contain it if approvals are assumed.
 	Approve Action = "Approve"
 )
 

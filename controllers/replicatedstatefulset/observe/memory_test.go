@@ -58,7 +58,7 @@ func TestMemoryKeepsTheProofOfAStop(t *testing.T) {
 	}
 	as := func(*podexec.Result) {}
 	for _, row := range []struct {
-		says   string
+		name   string
 		result *podexec.Result
 		want   bool
 	}{
@@ -84,17 +84,17 @@ func TestMemoryKeepsTheProofOfAStop(t *testing.T) {
 			return w.LossProven
 		}
 		if pass([]v1alpha1.Grant{grant}, "a", nil) || pass([]v1alpha1.Grant{grant}, "a", row.result) {
-			t.Errorf("%s: a loss is proven while the grant exists", row.says)
+			t.Errorf("%s: a loss is proven while the grant exists", row.name)
 		}
 		for _, when := range []string{"removed", "removed before"} { // the pod was recreated meanwhile
 			if got := pass(nil, "new", nil); got != row.want {
-				t.Errorf("%s, and the grant was %s: proven %v, want %v", row.says, when, got, row.want)
+				t.Errorf("%s, and the grant was %s: proven %v, want %v", row.name, when, got, row.want)
 			}
 		}
 		next := grant
 		next.UID, next.Since = "new", metav1.NewMicroTime(fixture.Noon)
 		if pass([]v1alpha1.Grant{next}, "new", nil); pass(nil, "new", nil) {
-			t.Errorf("%s: the loss of the next grant is proven by it", row.says)
+			t.Errorf("%s: the loss of the next grant is proven by it", row.name)
 		}
 	}
 }

@@ -114,12 +114,12 @@ func (s *Simulation) scheduling(p *corev1.Pod) func() {
 	switch {
 	case podstate.Terminating(p):
 		return nil
-	case s.place(p) == "" && s.Place == nil:
+	case s.place(p) != "":
+		return func() { s.bind(p) }
+	case s.Place == nil:
 		return kubelet.Unschedulable(s.Cluster, p)
-	case s.place(p) == "":
-		return nil
 	}
-	return func() { s.bind(p) }
+	return nil
 }
 
 // KubeletMove returns the next step of a pod: first the change on its node, then, as another step,

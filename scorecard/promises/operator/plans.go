@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,8 +174,8 @@ func evict(ctx context.Context, c *kit.Cluster, node string) (left []string) {
 // agree compares a plan with what happened, and makes wrong plans, which must differ.
 func agree(ctx context.Context, c *kit.Cluster, p *plugin.Plan, observed *observed, name string) {
 	c.Expect(p.InProgress).To(BeEmpty(), "%s: steps of an object that was at rest:\n%s", name, sentences(p.InProgress))
-	c.Until(ctx, "the state of the object to be as planned", func(ctx context.Context) { // a pod that does not start is Stalled after a minute
-		c.Expect(stateOf(ctx, c, p)).To(Equal(p.State), "%s: planned is %s: %s", name, p.Reason, p.Message)
+	c.Until(ctx, "the state of the object to be as planned", func(context.Context) { // a pod that does not start is Stalled after a minute
+		c.Expect(observed.State()).To(Equal(p.State), "%s: planned is %s: %s", name, p.Reason, p.Message)
 	})
 	happened, summary := observed.Steps()
 	c.Log("%s: %d steps planned, %d happened", name, len(p.Steps), len(happened))
@@ -187,34 +185,6 @@ func agree(ctx context.Context, c *kit.Cluster, p *plugin.Plan, observed *observ
 	for what, wrong := range wrongPlans(p) {
 		c.Expect(plugin.Differences(wrong, happened)).NotTo(BeEmpty(), "a plan in which %s is not noticed", what)
 	}
-}
-
-// stateOf returns the state of the object of a plan.
-func stateOf(ctx context.Context, c *kit.Cluster, p *plugin.Plan) plugin.State {
-	object := &unstructured.Unstructured{}
-	for gvk := range c.Client.Scheme().AllKnownTypes() {
-		if gvk.Kind == p.Kind {
-			object.SetGroupVersionKind(gvk)
-		}
-	}
-	err := c.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Name}, object)
-	if apierrors.IsNotFound(err) {
-		return plugin.Complete
-	}
-	c.Check(err)
-	var read struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	c.Check(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read))
-	switch {
-	case meta.IsStatusConditionTrue(read.Status.Conditions, "Stalled"):
-		return plugin.Stopped
-	case meta.IsStatusConditionTrue(read.Status.Conditions, "Reconciling"):
-		return plugin.Waiting
-	}
-	return plugin.Complete
 }
 
 // wrongPlans returns copies of a plan that are made wrong.
