@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decoded"
 )
 
 // maxLeftOut is the max number of dropped fields that are reported.
@@ -33,8 +35,8 @@ func missing(path string, sent, taken any) (paths []string) {
 	case map[string]any:
 		has, _ := taken.(map[string]any)
 		for name, value := range sent {
-			switch child := join(path, name); {
-			case isEmpty(value):
+			switch child := decoded.Below(path, name); {
+			case decoded.IsEmpty(value):
 			case has[name] == nil:
 				paths = append(paths, child)
 			default:
@@ -68,26 +70,6 @@ func counterpart(item any, at int, among []any) any {
 		return among[at]
 	}
 	return item
-}
-
-// isEmpty reports whether a value is empty, so that it can be omitted.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	}
-	return false
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // specOf returns the spec of an object as decoded JSON.

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decoded"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
@@ -139,11 +140,11 @@ func isZero(value any) bool { return value == false || value == "" || value == f
 // compareFields compares the fields of an object, including those that were removed.
 func (d *differences) compareFields(path string, from, to, answer map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(to)) {
-		d.compare(below(path, key), from[key], to[key], answer[key])
+		d.compare(decoded.Below(path, key), from[key], to[key], answer[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if _, stays := to[key]; !stays {
-			d.compareRemoved(below(path, key), from[key], answer[key])
+			d.compareRemoved(decoded.Below(path, key), from[key], answer[key])
 		}
 	}
 }
@@ -157,7 +158,7 @@ func (d *differences) compareItems(path string, from, to, answer []any) {
 		}
 		for _, item := range from {
 			if scalar(item) && !slices.Contains(to, item) && slices.Contains(answer, item) {
-				d.compareRemoved(below(path, fmt.Sprint(item)), item, item)
+				d.compareRemoved(decoded.Below(path, fmt.Sprint(item)), item, item)
 			}
 		}
 		return
@@ -194,13 +195,6 @@ func textOf(value any) string {
 		return fmt.Sprint(value)
 	}
 	return string(text)
-}
-
-func below(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
 
 // names are the fields that identify items of a list for the API server. The first one that an item has

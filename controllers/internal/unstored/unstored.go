@@ -16,6 +16,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/decoded"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
@@ -107,14 +108,14 @@ func compare(path string, written, stored any, sent, missing map[string]bool) {
 	case map[string]any:
 		have, _ := stored.(map[string]any)
 		for key, value := range written {
-			below := below(path, key)
 			if isZero(value) {
 				continue // it is not known whether it would be stored
 			}
-			if sent[below] = true; isZero(have[key]) {
-				missing[below] = true
+			at := decoded.Below(path, key)
+			if sent[at] = true; isZero(have[key]) {
+				missing[at] = true
 			} else {
-				compare(below, value, have[key], sent, missing)
+				compare(at, value, have[key], sent, missing)
 			}
 		}
 	case []any:
@@ -131,11 +132,11 @@ func without(path string, value any, fields map[string]bool, drops func(any) boo
 	case map[string]any:
 		kept := map[string]any{}
 		for key, v := range value {
-			below := below(path, key)
-			if fields[below] && drops(v) {
+			at := decoded.Below(path, key)
+			if fields[at] && drops(v) {
 				continue
 			}
-			if v = without(below, v, fields, drops); !isEmpty(v) {
+			if v = without(at, v, fields, drops); !decoded.IsEmpty(v) {
 				kept[key] = v
 			}
 		}
@@ -150,34 +151,13 @@ func without(path string, value any, fields map[string]bool, drops func(any) boo
 	return value
 }
 
-func below(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-// isEmpty reports whether a value may be omitted by the API server or by a type: null, or an object or a
-// list without content.
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	}
-	return false
-}
-
 // isZero reports whether a field has the value that a type gives to a missing field.
 func isZero(value any) bool {
 	switch value {
 	case false, "", "0s", json.Number("0"):
 		return true
 	}
-	return isEmpty(value)
+	return decoded.IsEmpty(value)
 }
 
 // valueOf returns a status as decoded JSON, or nil if it has no JSON. It keeps the digits of numbers.
